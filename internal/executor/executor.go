@@ -22,7 +22,7 @@ type Task struct {
 	ID      string   // unique among those running, usable as a file name; leftovers of earlier tasks are found by it
 	Argv    []string // Argv[0] is looked up in the task's own PATH
 	Dir     string
-	Env     []string // the whole environment
+	Env     []string  // the whole environment
 	Stdout  io.Writer // each is written by one goroutine at a time; may be the same writer
 	Stderr  io.Writer
 	Limit   time.Duration // wall time; 0: none

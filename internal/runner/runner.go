@@ -59,8 +59,8 @@ type Reading interface {
 
 // Ended says how the command ended.
 type Ended struct {
-	ExitCode int    // -1 if a signal ended it
-	Signal   string // as SIGSEGV
+	ExitCode int             // -1 if a signal ended it
+	Signal   string          // as SIGSEGV
 	Stopped  towpath.Outcome // "" if it ended by itself; else OutcomeTimedOut or OutcomeCanceled
 	Reason   string          // one line for people: "exit status 7", "no output for 8s (blocked, no CPU used)", "killed: out of memory"
 	Started  time.Time
