@@ -1,0 +1,110 @@
+// Package plan turns what people write into checked jobs: towpath.yaml, a command after --, or the files that a project
+// already has. The command line calls it to run and to init, a server to check what it is sent. It is pure but for reading
+// files from the fs.FS it is handed: it starts no process, reads no clock and no environment, and never guesses at a key
+// it does not know. All faults of a file are reported at once, each with file, line and column.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/towpath/towpath"
+)
+
+// FileName is the name of the file that describes a repository's jobs.
+const FileName = "towpath.yaml"
+
+// MaxFileSize is the size in bytes up to which Load and Parse accept a file.
+const MaxFileSize = 1 << 20
+
+// File is a checked towpath.yaml. Its jobs have every default filled in. It is to be read only.
+type File struct {
+	Name  string // as people should see it in messages
+	Jobs  map[string]towpath.Job
+	Order []string // the jobs' names in the order of the file
+}
+
+// Job returns the job of that name. Without a name it is the only job, or the one called test.
+func (f *File) Job(name string) (towpath.Job, error) {
+	if name == "" && len(f.Order) == 1 {
+		name = f.Order[0]
+	}
+	if name == "" {
+		if j, ok := f.Jobs["test"]; ok {
+			return j, nil
+		}
+		return towpath.Job{}, towpath.Errorf(towpath.CodeUsage,
+			"%s has several jobs and none is called test: name one of %s", f.Name, strings.Join(f.Order, ", "))
+	}
+	if j, ok := f.Jobs[name]; ok {
+		return j, nil
+	}
+	if near := nearest(name, f.Order); near != "" {
+		return towpath.Job{}, towpath.Errorf(towpath.CodeNotFound,
+			"%s has no job %q: did you mean %q?", f.Name, name, near)
+	}
+	return towpath.Job{}, towpath.Errorf(towpath.CodeNotFound,
+		"%s has no job %q: it has %s", f.Name, name, strings.Join(f.Order, ", "))
+}
+
+// Load reads and checks the file called name in fsys. If there is none the error's cause is fs.ErrNotExist.
+func Load(fsys fs.FS, name string) (*File, error) {
+	data, err := read(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, data)
+}
+
+func read(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, missing(fsys, name)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &towpath.Error{Code: towpath.CodeConfig, Err: err,
+			Message: name + " cannot be read: permission denied; make it readable for this user"}
+	case err != nil:
+		return nil, unreadable(name, err)
+	}
+	defer f.Close() // opened for reading: nothing can be lost
+	info, err := f.Stat()
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if info.IsDir() {
+		return nil, towpath.Errorf(towpath.CodeConfig, "%s is a directory: it must be a file", name)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, towpath.Errorf(towpath.CodeConfig, "%s is not a regular file", name)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	return data, nil
+}
+
+// missing says that there is no such file, and names the one that was probably meant to be it.
+func missing(fsys fs.FS, name string) error {
+	message := "there is no " + name + ": write one with towpath init"
+	if base, ok := strings.CutSuffix(name, ".yaml"); ok {
+		if _, err := fs.Stat(fsys, base+".yml"); err == nil {
+			message = fmt.Sprintf("there is no %s, only %s: rename it", name, path.Base(base+".yml"))
+		}
+	}
+	return &towpath.Error{Code: towpath.CodeConfig, Message: message, Err: fs.ErrNotExist}
+}
+
+func unreadable(name string, err error) error {
+	cause := err
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		cause = p.Err
+	}
+	return &towpath.Error{Code: towpath.CodeConfig, Message: fmt.Sprintf("%s cannot be read: %v", name, cause), Err: err}
+}
