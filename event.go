@@ -71,12 +71,14 @@ type AtomStarted struct {
 type AtomReported struct {
 	Attempt AttemptID `json:"attempt"`
 	Unit
-	Report AtomReport `json:"report"`
+	Report      AtomReport `json:"report"`
+	Quarantined bool       `json:"quarantined,omitempty"` // each case that failed was in quarantine then
 }
 
 // RecallAsked says that units of a running attempt were asked back. It lapses at By.
 type RecallAsked struct {
 	Attempt AttemptID `json:"attempt"`
+	Session SessionID `json:"session"`
 	Most    int       `json:"most"`
 	By      time.Time `json:"by"`
 }
@@ -90,16 +92,32 @@ type UnitsRecalled struct {
 // AttemptStopped says that a running attempt was told to end, and by when it must have.
 type AttemptStopped struct {
 	Attempt AttemptID `json:"attempt"`
+	Session SessionID `json:"session"`
+	Cause   StopCause `json:"cause"`
 	Reason  string    `json:"reason"`
 	By      time.Time `json:"by"`
 }
 
+// StopCause says why an attempt was told to end.
+type StopCause string
+
+// The causes.
+const (
+	StopCanceled StopCause = "canceled"  // its build ended before it
+	StopFailFast StopCause = "fail_fast" // another atom failed
+	StopUnneeded StopCause = "unneeded"  // nothing is left for it to do
+	StopLimit    StopCause = "limit"     // it ran past its own limit
+)
+
 // AttemptEnded says that an attempt is over. Units of it without an accepted report wait again, or were charged a loss.
 type AttemptEnded struct {
-	Attempt AttemptID `json:"attempt"`
-	Outcome Outcome   `json:"outcome"`
-	Lost    bool      `json:"lost,omitempty"` // its session went away
-	Reason  string    `json:"reason,omitempty"`
+	Attempt   AttemptID `json:"attempt"`
+	Session   SessionID `json:"session"`
+	Outcome   Outcome   `json:"outcome"`
+	Lost      bool      `json:"lost,omitempty"`      // its session went away
+	Expired   bool      `json:"expired,omitempty"`   // its session did not begin it in time
+	Abandoned bool      `json:"abandoned,omitempty"` // it did not end when told to; its slots stay taken
+	Reason    string    `json:"reason,omitempty"`
 }
 
 // AtomFinished gives an atom its one final result.
@@ -108,16 +126,25 @@ type AtomFinished struct {
 	State  AtomState `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	// Verdict is the report that stands for the atom: the attempt that brought it, "" if none did.
-	Verdict AttemptID `json:"verdict,omitempty"`
+	Verdict    AttemptID `json:"verdict,omitempty"`
+	NeverSplit bool      `json:"never_split,omitempty"` // its parts could not stand for it: never split it again
+}
+
+// TeardownBegan says that every atom of a build has its result and that its teardowns run. The build ends at By at the
+// latest.
+type TeardownBegan struct {
+	By time.Time `json:"by"`
 }
 
 // BuildFinished ends a build's stream, but for attempts that still wind down.
 type BuildFinished struct {
 	State      BuildState    `json:"state"`
 	Reason     string        `json:"reason,omitempty"`
+	Code       Code          `json:"code,omitempty"` // of an errored build: CodeConfig if its job is at fault (no atoms, listing failed, setup failed), CodeUnavailable if workers or time were
 	Atoms      Counts        `json:"atoms"`
-	LowerBound time.Duration `json:"lower_bound"`     // no schedule on these slots could have been shorter
-	Floor      string        `json:"floor,omitempty"` // the atom whose own duration is that bound
+	LowerBound time.Duration `json:"lower_bound"`          // no schedule on these slots could have been shorter
+	Floor      string        `json:"floor,omitempty"`      // the atom whose own duration is that bound
+	TeardownBy time.Time     `json:"teardown_by,omitzero"` // teardowns that are still to come are given up then
 }
 
 // SessionOpened begins a session.
@@ -127,6 +154,7 @@ type SessionOpened struct {
 	Slots   int       `json:"slots"`
 	Labels  []string  `json:"labels,omitempty"`
 	Speed   float64   `json:"speed,omitempty"`
+	Class   string    `json:"class,omitempty"`
 }
 
 // SessionDraining says that a session gets no more offers.
@@ -139,6 +167,15 @@ type SessionEnded struct {
 	Session SessionID `json:"session"`
 	Lost    bool      `json:"lost,omitempty"`
 	Reason  string    `json:"reason"`
+}
+
+// TeardownGivenUp says that teardowns of a finished build which had not begun in time will not be.
+type TeardownGivenUp struct{}
+
+// SlotsFreed says that an attempt which had been abandoned has ended after all.
+type SlotsFreed struct {
+	Session SessionID `json:"session"`
+	Attempt AttemptID `json:"attempt"`
 }
 
 func (BuildSubmitted) body()  {}
@@ -157,25 +194,31 @@ func (BuildFinished) body()   {}
 func (SessionOpened) body()   {}
 func (SessionDraining) body() {}
 func (SessionEnded) body()    {}
+func (TeardownBegan) body()   {}
+func (TeardownGivenUp) body() {}
+func (SlotsFreed) body()      {}
 
 // bodies maps the stored name of each kind of event to its type. A name, once released, keeps its meaning.
 var bodies = map[string]reflect.Type{
-	"build_submitted":  reflect.TypeFor[BuildSubmitted](),
-	"atoms_listed":     reflect.TypeFor[AtomsListed](),
-	"atom_split":       reflect.TypeFor[AtomSplit](),
-	"attempt_offered":  reflect.TypeFor[AttemptOffered](),
-	"attempt_started":  reflect.TypeFor[AttemptStarted](),
-	"atom_started":     reflect.TypeFor[AtomStarted](),
-	"atom_reported":    reflect.TypeFor[AtomReported](),
-	"recall_asked":     reflect.TypeFor[RecallAsked](),
-	"units_recalled":   reflect.TypeFor[UnitsRecalled](),
-	"attempt_stopped":  reflect.TypeFor[AttemptStopped](),
-	"attempt_ended":    reflect.TypeFor[AttemptEnded](),
-	"atom_finished":    reflect.TypeFor[AtomFinished](),
-	"build_finished":   reflect.TypeFor[BuildFinished](),
-	"session_opened":   reflect.TypeFor[SessionOpened](),
-	"session_draining": reflect.TypeFor[SessionDraining](),
-	"session_ended":    reflect.TypeFor[SessionEnded](),
+	"build_submitted":   reflect.TypeFor[BuildSubmitted](),
+	"atoms_listed":      reflect.TypeFor[AtomsListed](),
+	"atom_split":        reflect.TypeFor[AtomSplit](),
+	"attempt_offered":   reflect.TypeFor[AttemptOffered](),
+	"attempt_started":   reflect.TypeFor[AttemptStarted](),
+	"atom_started":      reflect.TypeFor[AtomStarted](),
+	"atom_reported":     reflect.TypeFor[AtomReported](),
+	"recall_asked":      reflect.TypeFor[RecallAsked](),
+	"units_recalled":    reflect.TypeFor[UnitsRecalled](),
+	"attempt_stopped":   reflect.TypeFor[AttemptStopped](),
+	"attempt_ended":     reflect.TypeFor[AttemptEnded](),
+	"atom_finished":     reflect.TypeFor[AtomFinished](),
+	"build_finished":    reflect.TypeFor[BuildFinished](),
+	"session_opened":    reflect.TypeFor[SessionOpened](),
+	"session_draining":  reflect.TypeFor[SessionDraining](),
+	"session_ended":     reflect.TypeFor[SessionEnded](),
+	"teardown_began":    reflect.TypeFor[TeardownBegan](),
+	"teardown_given_up": reflect.TypeFor[TeardownGivenUp](),
+	"slots_freed":       reflect.TypeFor[SlotsFreed](),
 }
 
 var bodyNames = func() map[reflect.Type]string {

@@ -19,6 +19,7 @@ type Hello struct {
 	Slots   int
 	Labels  []string
 	Speed   float64 // how fast this agent is beside the others: 1 is average; 0 is unknown
+	Class   string  // "local", "agent" or "pod": the fixed cost of a subjob is learned for each; "" is "local"
 }
 
 // Beat says that a session was heard from.

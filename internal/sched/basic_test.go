@@ -1,0 +1,69 @@
+package sched_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/towpath/towpath"
+	"github.com/towpath/towpath/internal/sched"
+)
+
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestABuildGoesFromListingToItsEnd(t *testing.T) {
+	t.Parallel()
+	ids := 0
+	s := sched.New(sched.Config{NewID: func() string { ids++; return fmt.Sprint("a", ids) }})
+	now := t0
+	step := func(in towpath.Input) []towpath.Event {
+		t.Helper()
+		now = now.Add(10 * time.Millisecond)
+		out, err := s.Step(now, in)
+		if err != nil {
+			t.Fatalf("%T: %v", in, err)
+		}
+		return out
+	}
+	step(towpath.Hello{Session: "s", Agent: "w", Slots: 2})
+	step(towpath.Submit{Build: 1, Job: towpath.Job{
+		Atoms: towpath.AtomSource{Command: "ls"}, Setup: "make", Run: "run", Teardown: "clean", Batch: towpath.Batch{Count: 1},
+	}})
+	kinds := []towpath.AttemptKind{}
+	var last towpath.Event
+	next := func(out []towpath.Event) (offers []towpath.AttemptOffered) {
+		for _, e := range out {
+			if o, ok := e.Body.(towpath.AttemptOffered); ok {
+				offers = append(offers, o)
+				kinds = append(kinds, o.Kind)
+			}
+			last = e
+		}
+		return offers
+	}
+	step(towpath.Started{Session: "s", Attempt: "a1"})
+	next(step(towpath.Done{Session: "s", Attempt: "a1", Outcome: towpath.OutcomePassed, Atoms: []string{"x", "y"}}))
+	runs := next(step(towpath.Done{Session: "s", Attempt: "a2", Outcome: towpath.OutcomePassed}))
+	for _, o := range runs {
+		step(towpath.Started{Session: "s", Attempt: o.Attempt})
+		for _, u := range o.Units {
+			step(towpath.AtomBegan{Session: "s", Attempt: o.Attempt, Atom: u.Atom})
+			step(towpath.AtomDone{Session: "s", Attempt: o.Attempt, Atom: u.Atom, Report: towpath.AtomReport{Outcome: towpath.OutcomePassed, Duration: time.Second}})
+		}
+		next(step(towpath.Done{Session: "s", Attempt: o.Attempt, Outcome: towpath.OutcomePassed}))
+	}
+	next(step(towpath.Done{Session: "s", Attempt: "a5", Outcome: towpath.OutcomePassed}))
+	if got, want := fmt.Sprint(kinds), "[setup run run teardown]"; got != want {
+		t.Errorf("attempts after the listing: %s, want %s", got, want)
+	}
+	f, ok := last.Body.(towpath.BuildFinished)
+	if !ok || f.State != towpath.BuildPassed || f.Atoms.Passed != 2 {
+		t.Errorf("last event %+v, want a passed build of 2 atoms", last.Body)
+	}
+	if f.LowerBound != time.Second {
+		t.Errorf("lower bound %v, want 1s", f.LowerBound)
+	}
+	if !s.Release(1) {
+		t.Error("the build is not wound down")
+	}
+}

@@ -1,0 +1,222 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/towpath/towpath"
+)
+
+// conclude says the results that are known, and ends the build or its parts when nothing is left to wait for.
+func (s *State) conclude(now time.Time, b *build) {
+	if b.state.Final() {
+		return
+	}
+	for len(b.decided) > 0 && s.fail == nil {
+		a := b.atoms[b.decided[0]]
+		s.say(now, b, a)
+		if a.state == towpath.AtomFailed && b.job.FailFast {
+			s.failFast(now, b, a)
+		}
+	}
+	if why := b.hopeless(); why != "" {
+		s.finish(now, b, towpath.BuildErrored, why)
+		return
+	}
+	if b.state != towpath.BuildRunning || b.unfinished > 0 {
+		return
+	}
+	waiting := false
+	for _, a := range slices.Clone(b.active) {
+		switch {
+		case a.kind == towpath.AttemptTeardown:
+			waiting = true
+		case a.kind == towpath.AttemptRun && a.left == 0:
+			waiting = true // its end comes by itself
+		default:
+			waiting = true
+			s.stop(now, a, towpath.StopUnneeded, "nothing is left for it to do")
+		}
+	}
+	if waiting {
+		return
+	}
+	if slices.ContainsFunc(b.bindings, b.owesTeardown) {
+		if !b.tearing {
+			s.emit(now, b.number, towpath.TeardownBegan{By: s.teardownBy(now, b)})
+		}
+		return
+	}
+	state, reason := b.result()
+	s.finish(now, b, state, reason)
+}
+
+func (s *State) teardownBy(now time.Time, b *build) time.Time {
+	return now.Add(b.setupLimit() + s.cfg.OfferExpiry + 2*s.cfg.StopGrace)
+}
+
+func (s *State) say(now time.Time, b *build, a *atom) {
+	s.emit(now, b.number, towpath.AtomFinished{
+		Atom: a.index, State: a.next, Reason: a.reason, Verdict: a.verdict, NeverSplit: a.never,
+	})
+}
+
+// failFast leaves out what is not finished after an atom failed.
+func (s *State) failFast(now time.Time, b *build, failed *atom) {
+	reason := "left out by fail_fast: " + failed.name + " failed"
+	for _, a := range b.atoms {
+		if !a.state.Final() && !a.decided {
+			s.emit(now, b.number, towpath.AtomFinished{Atom: a.index, State: towpath.AtomSkipped, Reason: reason})
+		}
+	}
+	for _, a := range slices.Clone(b.active) {
+		if a.kind == towpath.AttemptRun && a.left > 0 || a.kind == towpath.AttemptSetup {
+			s.stop(now, a, towpath.StopFailFast, reason)
+		}
+	}
+}
+
+// hopeless says why the build cannot get ready to run anything; "" if it can.
+func (b *build) hopeless() string {
+	switch n := b.lostLimit(); {
+	case len(b.listLost) >= n:
+		return fmt.Sprintf("listing the atoms lost %d workers: %s", len(b.listLost), strings.Join(b.listLost, ", "))
+	case len(b.setupLost) >= n:
+		return fmt.Sprintf("setup lost %d workers: %s", len(b.setupLost), strings.Join(b.setupLost, ", "))
+	}
+	n := len(b.setupFail)
+	if n == 0 || b.unfinished == 0 {
+		return ""
+	}
+	if n < setupTries {
+		if b.matching > 0 || !b.waits() {
+			return ""
+		}
+		if !slices.ContainsFunc(b.bindings, func(g *binding) bool { return g.setup == setupFailed && !g.sess.draining }) {
+			return "" // those that failed are gone: another may come
+		}
+	}
+	if n == 1 {
+		return "setup failed on " + b.setupFail[0]
+	}
+	return fmt.Sprintf("setup failed on %d workers; on %s", n, b.setupFail[n-1])
+}
+
+// result is what the results of the atoms amount to.
+func (b *build) result() (towpath.BuildState, string) {
+	n := b.tally()
+	text := func(k int, what string) string { return fmt.Sprintf("%d of %d atoms %s", k, n.Total, what) }
+	switch {
+	case n.Total == 0:
+		return towpath.BuildPassed, "no atoms"
+	case n.Failed > 0 && n.Lost > 0:
+		return towpath.BuildFailed, text(n.Failed, "failed") + ", " + text(n.Lost, "lost")
+	case n.Failed > 0:
+		return towpath.BuildFailed, text(n.Failed, "failed")
+	case n.Lost > 0:
+		for _, a := range b.atoms {
+			if a.state == towpath.AtomLost {
+				return towpath.BuildErrored, fmt.Sprintf("%s; %s: %s", text(n.Lost, "lost"), a.name, a.reason)
+			}
+		}
+	case n.Flaky > 0:
+		return towpath.BuildPassed, text(n.Flaky, "flaky")
+	}
+	return towpath.BuildPassed, ""
+}
+
+func (b *build) tally() towpath.Counts {
+	n := towpath.Counts{Total: len(b.atoms)}
+	for _, a := range b.atoms {
+		switch a.state {
+		case towpath.AtomPassed:
+			n.Passed++
+		case towpath.AtomFailed:
+			n.Failed++
+		case towpath.AtomFlaky:
+			n.Flaky++
+		case towpath.AtomLost:
+			n.Lost++
+		case towpath.AtomSkipped:
+			n.Skipped++
+		case towpath.AtomCanceled:
+			n.Canceled++
+		case towpath.AtomQuarantined:
+			n.Quarantined++
+		case towpath.AtomPending, towpath.AtomRunning:
+			n.Unfinished++
+		}
+	}
+	return n
+}
+
+// finish ends a build at once. Atoms without a result are canceled with the reason, attempts are told to end and wind
+// down, and teardowns follow where something ran. A build that ends for want of means has failed if a test failed.
+func (s *State) finish(now time.Time, b *build, state towpath.BuildState, reason string) {
+	for len(b.decided) > 0 && s.fail == nil {
+		s.say(now, b, b.atoms[b.decided[0]])
+	}
+	if b.unfinished > 0 && s.bug != bugForgetFinish {
+		for _, a := range b.atoms {
+			if !a.state.Final() {
+				s.emit(now, b.number, towpath.AtomFinished{Atom: a.index, State: towpath.AtomCanceled, Reason: reason})
+			}
+		}
+	}
+	n := b.tally()
+	if state == towpath.BuildErrored && n.Failed > 0 {
+		state = towpath.BuildFailed
+	}
+	for _, a := range slices.Clone(b.active) {
+		if a.kind != towpath.AttemptTeardown && s.bug != bugNoStop {
+			s.stop(now, a, towpath.StopCanceled, either(reason, "its build has ended"))
+		}
+	}
+	e := towpath.BuildFinished{State: state, Reason: reason, Atoms: n}
+	e.LowerBound, e.Floor = b.bound()
+	if b.job.Teardown != "" && !b.tearing {
+		for _, g := range b.bindings {
+			if b.owesTeardown(g) || g.active > 0 {
+				e.TeardownBy = s.teardownBy(now, b).Add(s.cfg.StopGrace)
+			}
+		}
+	}
+	s.emit(now, b.number, e)
+}
+
+// bound is the shortest time in which any schedule on these slots could have run the atoms, by the best that is known of
+// each, and the atom that alone takes as long, if one does.
+func (b *build) bound() (time.Duration, string) {
+	var sum, longest time.Duration
+	floor := ""
+	for _, a := range b.atoms {
+		took, span := a.took, a.longest
+		if took == 0 {
+			took, span = a.est.Mean, a.est.Mean
+		}
+		sum += took
+		if span > longest {
+			longest, floor = span, a.name
+		}
+	}
+	share := sum / time.Duration(max(1, b.peak))
+	if longest >= share {
+		return longest, floor
+	}
+	return share, ""
+}
+
+// giveUpTeardown ends the wait for teardowns that did not come to their end.
+func (s *State) giveUpTeardown(now time.Time, b *build) {
+	if b.state.Final() {
+		s.emit(now, b.number, towpath.TeardownGivenUp{})
+		return
+	}
+	for _, a := range slices.Clone(b.active) {
+		s.stop(now, a, towpath.StopUnneeded, "teardown took too long")
+	}
+	state, reason := b.result()
+	s.finish(now, b, state, reason)
+}
