@@ -1,0 +1,277 @@
+//go:build unix
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/towpath/towpath"
+	"github.com/towpath/towpath/internal/executor"
+)
+
+// run is one task on its way.
+type run struct {
+	task      executor.Task
+	tree      *tree
+	out       *output
+	started   time.Time
+	ended     chan struct{} // closed when the main process has ended
+	endedAt   time.Time     // set before ended is closed
+	leftovers []executor.Process
+}
+
+// Run implements executor.Executor.
+func (e *Executor) Run(ctx context.Context, t executor.Task) (executor.Result, error) {
+	if ctx.Err() != nil {
+		return executor.Result{End: executor.EndCanceled, ExitCode: -1}, nil
+	}
+	if t.Grace <= 0 {
+		t.Grace = defaultGrace
+	}
+	path, err := lookUp(t)
+	if err != nil {
+		return executor.Result{}, err
+	}
+	r := &run{task: t, ended: make(chan struct{})}
+	if r.tree, err = e.host.newTree(t); err != nil {
+		return executor.Result{}, err
+	}
+	r.out, err = newOutput(t, e.null, &e.buffers)
+	if err != nil {
+		return executor.Result{}, errors.Join(err, r.tree.release())
+	}
+	r.started = time.Now()
+	p, err := r.start(e, path)
+	if err != nil {
+		r.out.abandon()
+		return executor.Result{}, errors.Join(err, r.tree.release())
+	}
+	e.tasks.Go(func() {
+		r.tree.wait(p)
+		r.endedAt = time.Now()
+		close(r.ended)
+	})
+	r.out.begin()
+
+	res := executor.Result{End: executor.EndExited, ExitCode: -1}
+	res.End, res.Busy = r.watch(ctx)
+	if res.End != executor.EndExited {
+		err = r.stop(ctx, t.Grace)
+	} else {
+		err = r.settle(ctx)
+	}
+	if err != nil {
+		r.out.abandon()
+		return executor.Result{}, err
+	}
+	res.Wall = r.endedAt.Sub(r.started)
+	res.Leftovers = r.leftovers
+	err = r.out.drain(ctx)
+	state, werr := r.tree.reap(p)
+	if werr != nil {
+		return res, errors.Join(fmt.Errorf("wait for task %s: %w", t.ID, werr), err, r.tree.release())
+	}
+	status, usage := state.Sys().(syscall.WaitStatus), state.SysUsage().(*syscall.Rusage)
+	if status.Signaled() {
+		res.Signal = unix.SignalName(status.Signal())
+	} else {
+		res.ExitCode = status.ExitStatus()
+	}
+	res.CPU = r.tree.total(state.UserTime() + state.SystemTime())
+	res.MaxRSS = maxRSS(usage)
+	if res.End == executor.EndExited && r.tree.outOfMemory(status) {
+		res.End = executor.EndMemory
+	}
+	return res, errors.Join(err, r.tree.release())
+}
+
+func (r *run) start(e *Executor, path string) (*os.Process, error) {
+	p, err := e.host.start(r.tree, path, r.task.Argv, &os.ProcAttr{
+		Dir:   r.task.Dir,
+		Env:   r.tree.environ(r.task.Env),
+		Files: []*os.File{e.null, r.out.stdout.childEnd, r.out.stderr.childEnd},
+	})
+	if err != nil {
+		return nil, explainStart(r.task, path, err)
+	}
+	return p, nil
+}
+
+// watch waits until the main process ends or has to be stopped, and says which. For a stop at a limit it also says how
+// busy the tree was in the moments before.
+func (r *run) watch(ctx context.Context) (executor.End, float64) {
+	if r.task.Limit <= 0 && r.task.Silence <= 0 {
+		select {
+		case <-r.ended:
+			return executor.EndExited, 0
+		case <-ctx.Done():
+			return executor.EndCanceled, 0
+		}
+	}
+	var (
+		timer  = time.NewTimer(time.Hour)
+		sample cpuSample
+	)
+	defer timer.Stop()
+	for {
+		due, end := r.due()
+		window := min(busyWindow, max(r.task.Limit, r.task.Silence)/2)
+		now := time.Now()
+		if !now.Before(due) {
+			select {
+			case <-r.ended:
+				return executor.EndExited, 0
+			default:
+			}
+			return end, sample.busy(r.tree)
+		}
+		next := due.Add(-window)
+		if !now.Before(next) {
+			if now.Sub(sample.at) > 2*window {
+				sample = sampleCPU(r.tree)
+			}
+			next = due
+		}
+		timer.Reset(next.Sub(now))
+		select {
+		case <-r.ended:
+			return executor.EndExited, 0
+		case <-ctx.Done():
+			return executor.EndCanceled, 0
+		case <-timer.C:
+		}
+	}
+}
+
+// due says when the task has to be stopped next if nothing happens, and why.
+func (r *run) due() (time.Time, executor.End) {
+	var limit, silence time.Time
+	if r.task.Limit > 0 {
+		limit = r.started.Add(r.task.Limit)
+	}
+	if r.task.Silence > 0 {
+		silence = r.out.last(r.started).Add(r.task.Silence)
+	}
+	if limit.IsZero() || !silence.IsZero() && silence.Before(limit) {
+		return silence, executor.EndSilence
+	}
+	return limit, executor.EndLimit
+}
+
+// stop ends a tree that runs: TERM, and KILL after grace.
+func (r *run) stop(ctx context.Context, grace time.Duration) error {
+	r.tree.signal(syscall.SIGTERM)
+	if r.gone(ctx, grace) {
+		return nil
+	}
+	return r.kill(ctx)
+}
+
+// settle ends what the main process left behind. Helpers such as a tee that has yet to flush get a moment first.
+func (r *run) settle(ctx context.Context) error {
+	if r.gone(ctx, lingerLimit) {
+		return nil
+	}
+	r.leftovers = r.others()
+	r.tree.signal(syscall.SIGTERM)
+	if r.gone(ctx, leaveLimit) {
+		return nil
+	}
+	return r.kill(ctx)
+}
+
+// kill kills the tree until it is empty.
+func (r *run) kill(ctx context.Context) error {
+	if r.leftovers == nil {
+		r.leftovers = r.others()
+	}
+	deadline := time.Now().Add(killLimit)
+	for step := 5 * time.Millisecond; ; step = min(2*step, 100*time.Millisecond) {
+		r.tree.kill()
+		if r.gone(ctx, step) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return r.undead()
+		}
+	}
+}
+
+// gone reports whether the tree becomes empty within limit. It does not end with ctx, which is over when a task is
+// stopped.
+func (r *run) gone(ctx context.Context, limit time.Duration) bool {
+	ended := r.ended
+	select {
+	case <-ended:
+		if r.tree.empty() {
+			return true
+		}
+		ended = nil
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for step := time.Millisecond; ; step = min(2*step, 20*time.Millisecond) {
+		timer.Reset(step)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ended:
+			ended = nil
+		case <-timer.C:
+		}
+		if ended == nil && r.tree.empty() {
+			return true
+		}
+	}
+}
+
+// others lists the processes of the tree without the main one.
+func (r *run) others() []executor.Process {
+	var ps []executor.Process
+	for _, m := range r.tree.members() {
+		if m.PID != r.tree.pid {
+			ps = append(ps, m)
+		}
+	}
+	return ps
+}
+
+func (r *run) undead() error {
+	var names []string
+	for _, m := range r.tree.members() {
+		names = append(names, fmt.Sprintf("%d (%s, state %s)", m.PID, m.Command, r.tree.state(m.PID)))
+	}
+	return towpath.Errorf(towpath.CodeUnavailable, "task %s was killed, but %d of its processes did not die within %s: %s; "+
+		"state D is a wait inside the kernel, often for a disk or a network mount that is away", r.task.ID, len(names), killLimit, strings.Join(names, ", "))
+}
+
+// cpuSample is the CPU time that a tree had used at a moment.
+type cpuSample struct {
+	at   time.Time
+	used time.Duration
+}
+
+func sampleCPU(tr *tree) cpuSample {
+	return cpuSample{at: time.Now(), used: tr.used()}
+}
+
+// busy returns the CPU seconds per second since the sample.
+func (s cpuSample) busy(tr *tree) float64 {
+	now := sampleCPU(tr)
+	took := now.at.Sub(s.at)
+	if s.at.IsZero() || took <= 0 || now.used < s.used {
+		return 0
+	}
+	return now.used.Seconds()/took.Seconds() - s.used.Seconds()/took.Seconds()
+}
