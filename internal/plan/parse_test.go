@@ -268,6 +268,7 @@ func TestFileThatIsNoTextIsRefused(t *testing.T) {
 		{"brackets", strings.Repeat("[", 100_000), "towpath.yaml:1:101: this nests deeper than 100 levels"},
 		{"braces", strings.Repeat("{a: ", 100_000), "towpath.yaml:1:401: this nests deeper than 100 levels"},
 		{"dashes", strings.Repeat("- ", 100_000), "towpath.yaml:1:201: this nests deeper than 100 levels"},
+		{"keys", strings.Repeat("a:\n ", 100_000), "towpath.yaml:10001:3: this file has more than 10000 keys: split it, or list the atoms by a command"},
 		{"questions", strings.Repeat("? ", 100_000), "towpath.yaml:1:201: this nests deeper than 100 levels"},
 	} {
 		_, err := plan.Parse("towpath.yaml", []byte(c.data))
@@ -304,6 +305,7 @@ func TestLoadSaysWhyAFileCannotBeRead(t *testing.T) {
 		{"towpath.yaml", "there is no towpath.yaml: write one with towpath init"},
 		{"a/towpath.yaml", "there is no a/towpath.yaml, only towpath.yml: rename it"},
 		{"dir/towpath.yaml", "dir/towpath.yaml is a directory: it must be a file"},
+		{"../towpath.yaml", "../towpath.yaml cannot be read: name a file of this directory or below it"},
 		{"pipe", "pipe is not a regular file"},
 		{"large", "large is larger than 1024 KiB: list the atoms by a command or a glob"},
 	} {
@@ -315,8 +317,47 @@ func TestLoadSaysWhyAFileCannotBeRead(t *testing.T) {
 			t.Errorf("load %s: is fs.ErrNotExist: %v, want %v", c.name, !absent, absent)
 		}
 	}
-	if _, err := plan.Load(fsys, "good"); err != nil {
+	if _, err := plan.Load(fsys, "./good"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestGoPackagesInQuarantineAreFoundByImportPath(t *testing.T) {
+	t.Parallel()
+	fsys := fstest.MapFS{
+		"towpath.yaml": {Data: []byte(small("report: gotest\nquarantine: [./..., './flaky/...', './b::TestX', {pattern: ./b/c, owner: us}, other/*]\n"))},
+		"tap.yaml":     {Data: []byte(small("report: tap\nquarantine: ['./flaky/...']\n"))},
+		"go.mod":       {Data: []byte("module example.com/root\n")},
+		"go.work":      {Data: []byte("go 1.26\nuse (\n\t.\n\t./b\n\t./gone\n)\n")},
+		"b/go.mod":     {Data: []byte("module example.com/other\n")},
+	}
+	f, err := plan.Load(fsys, "towpath.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []towpath.Quarantine{
+		{Pattern: "./..."},
+		{Pattern: "example.com/root/..."},
+		{Pattern: "example.com/other/..."},
+		{Pattern: "./flaky/..."},
+		{Pattern: "example.com/root/flaky/..."},
+		{Pattern: "./b::TestX"},
+		{Pattern: "example.com/root/b::TestX"},
+		{Pattern: "example.com/other::TestX"},
+		{Pattern: "./b/c", Owner: "us"},
+		{Pattern: "example.com/root/b/c", Owner: "us"},
+		{Pattern: "example.com/other/c", Owner: "us"},
+		{Pattern: "other/*"},
+	}
+	if diff := cmp.Diff(want, f.Jobs["t"].Quarantine); diff != "" {
+		t.Error(diff)
+	}
+	tap, err := plan.Load(fsys, "tap.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tap.Jobs["t"].Quarantine; len(got) != 1 {
+		t.Errorf("a job that is not Go's must keep its entries as they are: %v", got)
 	}
 }
 

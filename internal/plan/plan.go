@@ -51,20 +51,31 @@ func (f *File) Job(name string) (towpath.Job, error) {
 		"%s has no job %q: it has %s", f.Name, name, strings.Join(f.Order, ", "))
 }
 
-// Load reads and checks the file called name in fsys. If there is none the error's cause is fs.ErrNotExist.
+// Load reads and checks the file called name in fsys, whose root is the workspace. If there is none the error's cause is
+// fs.ErrNotExist.
 func Load(fsys fs.FS, name string) (*File, error) {
 	data, err := read(fsys, name)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(name, data)
+	f, err := Parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	resolvePackages(fsys, f)
+	return f, nil
 }
 
 func read(fsys fs.FS, name string) ([]byte, error) {
-	f, err := fsys.Open(name)
+	clean := path.Clean(name)
+	if !fs.ValidPath(clean) {
+		return nil, &towpath.Error{Code: towpath.CodeConfig,
+			Message: name + " cannot be read: name a file of this directory or below it"}
+	}
+	f, err := fsys.Open(clean)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, missing(fsys, name)
+		return nil, missing(fsys, clean)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, &towpath.Error{Code: towpath.CodeConfig, Err: err,
 			Message: name + " cannot be read: permission denied; make it readable for this user"}

@@ -18,6 +18,9 @@ import (
 // maxNesting bounds how deep a file may nest. The parser recurses, and a stack that overflows cannot be recovered from.
 const maxNesting = 100
 
+// maxKeys bounds how many keys a file has. The parser takes time in proportion to their square.
+const maxKeys = 10_000
+
 // document parses data as one YAML document and returns its content, nil for none.
 func document(file string, data []byte) (root ast.Node, err error) {
 	// The parser is not ours and has panicked on malformed input before. Whatever it did, the file is at fault.
@@ -32,7 +35,7 @@ func document(file string, data []byte) (root ast.Node, err error) {
 		return nil, err
 	}
 	tokens := lexer.Tokenize(text)
-	if err := checkNesting(file, tokens); err != nil {
+	if err := checkShape(file, tokens); err != nil {
 		return nil, err
 	}
 	parsed, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -90,9 +93,9 @@ func clean(file string, data []byte) (string, error) {
 	return text, nil
 }
 
-// checkNesting walks the tokens, which cannot recurse, before the parser does, which can.
-func checkNesting(file string, tokens token.Tokens) error {
-	flow, opened, line := 0, 0, 0
+// checkShape walks the tokens, which cannot recurse, before the parser does, which can, and counts what would make it slow.
+func checkShape(file string, tokens token.Tokens) error {
+	flow, opened, line, keys := 0, 0, 0, 0
 	for _, t := range tokens {
 		if t.Position.Line != line {
 			line, opened = t.Position.Line, 0
@@ -104,7 +107,12 @@ func checkNesting(file string, tokens token.Tokens) error {
 			flow = max(0, flow-1)
 		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
 			opened++
+		case token.MappingValueType:
+			keys++
 		default:
+		}
+		if keys > maxKeys {
+			return errorAt(file, t, fmt.Sprintf("this file has more than %d keys: split it, or list the atoms by a command", maxKeys))
 		}
 		if flow > maxNesting || opened > maxNesting || t.Position.Column > 20*maxNesting && t.Type == token.MappingValueType && flow == 0 {
 			return errorAt(file, t, fmt.Sprintf("this nests deeper than %d levels", maxNesting))
