@@ -19,7 +19,6 @@ func FromCommand(argv []string, atoms towpath.AtomSource) (towpath.Job, error) {
 			return towpath.Job{}, towpath.Errorf(towpath.CodeUsage, "the command after -- holds a zero byte in %q", word)
 		}
 	}
-	takesAtom := slices.ContainsFunc(argv, func(word string) bool { return strings.Contains(word, "{}") })
 	sources := 0
 	for _, given := range []bool{atoms.Command != "", len(atoms.Glob) > 0, len(atoms.List) > 0} {
 		if given {
@@ -29,7 +28,7 @@ func FromCommand(argv []string, atoms towpath.AtomSource) (towpath.Job, error) {
 	switch {
 	case sources > 1:
 		return towpath.Job{}, towpath.Errorf(towpath.CodeUsage, "the atoms come from several sources: give one of a command, a glob or a list")
-	case sources == 0 && takesAtom:
+	case sources == 0 && takesAtom(argv):
 		return towpath.Job{}, towpath.Errorf(towpath.CodeUsage, "%s takes an atom in {}, and no atoms were given: say which", quoteArgv(argv))
 	}
 	if err := checkAtoms(atoms); err != nil {
@@ -39,7 +38,7 @@ func FromCommand(argv []string, atoms towpath.AtomSource) (towpath.Job, error) {
 	j.Name = path.Base(argv[0])
 	j.Argv = slices.Clone(argv)
 	j.Atoms = atoms
-	j.PerAtom = takesAtom
+	j.PerAtom = startsPerAtom(j)
 	if sources == 0 {
 		j.Atoms = towpath.AtomSource{List: []string{quoteArgv(argv)}}
 		j.PerAtom = true

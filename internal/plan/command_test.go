@@ -61,3 +61,26 @@ func TestCommandThatCannotRunIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestOtherBatchesChangeHowOftenTheCommandStarts(t *testing.T) {
+	t.Parallel()
+	ab := towpath.AtomSource{List: []string{"a", "b"}}
+	each, err := plan.FromCommand([]string{"cat", "{}"}, ab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := plan.FromCommand([]string{"cat"}, ab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		job   towpath.Job
+		count int
+		want  bool
+	}{{each, 0, true}, {each, 5, true}, {all, 0, false}, {all, 1, true}, {all, 5, false}} {
+		got := plan.WithBatch(c.job, towpath.Batch{Count: c.count})
+		if got.PerAtom != c.want || got.Batch.Count != c.count {
+			t.Errorf("%q in batches of %d: per atom %v, want %v", c.job.Argv, c.count, got.PerAtom, c.want)
+		}
+	}
+}

@@ -71,8 +71,22 @@ func (r *reader) job(name string, v value) towpath.Job {
 	return j
 }
 
+// WithBatch returns the job with other batches, as the command line asks for, and with what follows from them.
+func WithBatch(j towpath.Job, b towpath.Batch) towpath.Job {
+	j.Batch = b
+	j.PerAtom = startsPerAtom(j)
+	return j
+}
+
 // startsPerAtom says whether the command starts once per atom, so that atoms which did not start can move elsewhere.
-func startsPerAtom(j towpath.Job) bool { return j.Batch.Count == 1 || namesAtom.MatchString(j.Run) }
+func startsPerAtom(j towpath.Job) bool {
+	return j.Batch.Count == 1 || namesAtom.MatchString(j.Run) || takesAtom(j.Argv)
+}
+
+// takesAtom says whether a word of the command stands for an atom.
+func takesAtom(argv []string) bool {
+	return slices.ContainsFunc(argv, func(word string) bool { return strings.Contains(word, "{}") })
+}
 
 func (r *reader) atoms(v value) towpath.AtomSource {
 	var a towpath.AtomSource
