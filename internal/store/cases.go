@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/towpath/towpath"
 )
@@ -55,15 +56,12 @@ func (t *tx) insertCases(all []AttemptCases) error {
 func (t *tx) countCases(b *liveBuild, i int, a *liveAtom) error {
 	var counts towpath.Counts
 	standing := a.work.standing()
-	if len(standing) == len(a.work.Reports) {
-		for _, r := range standing {
-			addCounts(&counts, r.Counts)
-		}
-		if a.state == towpath.AtomQuarantined {
-			counts.Quarantined += counts.Failed + counts.Unfinished
-			counts.Failed, counts.Unfinished = 0, 0
-		}
-	} else {
+	for _, r := range standing {
+		addCounts(&counts, r.Counts)
+	}
+	// Only where cases were reported more than once, or some failed and may be in quarantine, is it worth reading them.
+	if len(standing) != len(a.work.Reports) || len(b.quarantine) > 0 && counts.Failed+counts.Unfinished > 0 {
+		counts = towpath.Counts{}
 		var reports []caseReport
 		err := t.each(selectCases+" WHERE c.build = ? AND c.atom = ? ORDER BY c.attempt, c.part", []any{int64(b.number), i}, func(s scanner) error {
 			r, err := t.db.codec.scanCases(s)
@@ -73,7 +71,7 @@ func (t *tx) countCases(b *liveBuild, i int, a *liveAtom) error {
 		if err != nil {
 			return err
 		}
-		for _, c := range mergeCases(reports, a.state) {
+		for _, c := range mergeCases(reports, quarantine{b.quarantine, a.name, b.started}) {
 			countCase(&counts, c.State)
 		}
 	}
@@ -133,10 +131,17 @@ func (c codec) scanCases(s scanner) (caseReport, error) {
 	return r, json.Unmarshal(data, &r.cases)
 }
 
+// quarantine is what decides whether a case that failed counts: entries in force when its build began.
+type quarantine struct {
+	entries []towpath.Quarantine
+	atom    string
+	at      time.Time
+}
+
 // mergeCases gives what finally stands for each case of one atom, in the order in which cases were first named. reports
 // are in the order of their attempts. The last one that names a case decides; one that passed after it had failed is flaky.
 // A whole run after parts stands alone.
-func mergeCases(reports []caseReport, state towpath.AtomState) []towpath.CaseInfo {
+func mergeCases(reports []caseReport, q quarantine) []towpath.CaseInfo {
 	parts := slices.ContainsFunc(reports, func(r caseReport) bool { return r.part > 0 })
 	if parts && slices.ContainsFunc(reports, func(r caseReport) bool { return r.part == 0 }) {
 		reports = slices.DeleteFunc(slices.Clone(reports), func(r caseReport) bool { return r.part > 0 })
@@ -161,11 +166,13 @@ func mergeCases(reports []caseReport, state towpath.AtomState) []towpath.CaseInf
 			}
 		}
 	}
-	if state == towpath.AtomQuarantined {
-		for i := range merged {
-			if s := merged[i].State; s == towpath.CaseFailed || s == towpath.CaseUnfinished {
-				merged[i].State = towpath.CaseQuarantined
-			}
+	if len(q.entries) == 0 {
+		return merged
+	}
+	for i := range merged {
+		m := &merged[i]
+		if (m.State == towpath.CaseFailed || m.State == towpath.CaseUnfinished) && towpath.Quarantined(q.entries, q.atom, m.Name, q.at) {
+			m.State = towpath.CaseQuarantined
 		}
 	}
 	return merged
@@ -178,7 +185,13 @@ const casePage = 200
 func (db *DB) Cases(ctx context.Context, build towpath.BuildNumber, atom int) iter.Seq2[towpath.CaseInfo, error] {
 	return func(yield func(towpath.CaseInfo, error) bool) {
 		fail := func(err error) { yield(towpath.CaseInfo{}, db.explain("read cases from", err)) }
-		if _, err := db.Build(ctx, build); err != nil {
+		b, err := db.Build(ctx, build)
+		if err != nil {
+			fail(err)
+			return
+		}
+		job, err := db.Job(ctx, build)
+		if err != nil {
 			fail(err)
 			return
 		}
@@ -193,7 +206,7 @@ func (db *DB) Cases(ctx context.Context, build towpath.BuildNumber, atom int) it
 				return
 			}
 			for _, a := range page {
-				for _, c := range mergeCases(a.reports, a.state) {
+				for _, c := range mergeCases(a.reports, quarantine{job.Quarantine, a.name, b.Started}) {
 					c.Atom = a.name
 					if !yield(c, nil) {
 						return
@@ -211,25 +224,23 @@ func (db *DB) Cases(ctx context.Context, build towpath.BuildNumber, atom int) it
 type atomCases struct {
 	idx     int
 	name    string
-	state   towpath.AtomState
 	reports []caseReport
 }
 
 // casePage reads the reports of whole atoms, about casePage of them, and says whether there are none after these.
 func (db *DB) casePage(ctx context.Context, build towpath.BuildNumber, from, to int) (page []atomCases, last bool, err error) {
 	n := 0
-	err = db.each(ctx, `SELECT c.atom, c.part, c.data, a.name, a.state FROM cases c JOIN atoms a ON a.build = c.build AND a.idx = c.atom
+	err = db.each(ctx, `SELECT c.atom, c.part, c.data, a.name FROM cases c JOIN atoms a ON a.build = c.build AND a.idx = c.atom
 		WHERE c.build = ? AND c.atom BETWEEN ? AND ? ORDER BY c.atom, c.attempt, c.part LIMIT ?`,
 		[]any{int64(build), from, to, casePage + 1}, func(s scanner) error {
 			n++
 			var name string
-			var state towpath.AtomState
-			r, err := db.codec.scanCases(scanMore{s, []any{&name, &state}})
+			r, err := db.codec.scanCases(scanMore{s, []any{&name}})
 			if err != nil {
 				return err
 			}
 			if len(page) == 0 || page[len(page)-1].idx != r.atom {
-				page = append(page, atomCases{idx: r.atom, name: name, state: state})
+				page = append(page, atomCases{idx: r.atom, name: name})
 			}
 			a := &page[len(page)-1]
 			a.reports = append(a.reports, r)
@@ -280,14 +291,18 @@ func (db *DB) history(ctx context.Context, b towpath.BuildInfo, atom, name strin
 		past towpath.PastCase
 	}
 	var builds []*found
-	err := db.each(ctx, `SELECT c.atom, c.part, c.data, a.state, b.number, b.started
+	job, err := db.Job(ctx, b.Number)
+	if err != nil {
+		return nil, err
+	}
+	err = db.each(ctx, `SELECT c.atom, c.part, c.data, b.number, b.started
 		FROM cases c JOIN builds b ON b.number = c.build JOIN atoms a ON a.build = c.build AND a.idx = c.atom
 		WHERE c.atom_key = ? AND c.build <= ? AND b.project = ? AND b.job = ? AND a.name = ?
 		ORDER BY c.build DESC, c.attempt, c.part LIMIT ?`,
 		[]any{atomKey(b.Project, b.Job, atom), int64(b.Number), b.Project, b.Job, atom, historyBuilds * 3}, func(s scanner) error {
 			f := &found{}
 			var at int64
-			r, err := db.codec.scanCases(scanMore{s, []any{&f.state, &f.past.Build, &at}})
+			r, err := db.codec.scanCases(scanMore{s, []any{&f.past.Build, &at}})
 			if err != nil {
 				return err
 			}
@@ -305,7 +320,7 @@ func (db *DB) history(ctx context.Context, b towpath.BuildInfo, atom, name strin
 	}
 	var past []towpath.PastCase
 	for _, f := range builds {
-		for _, c := range mergeCases(f.reports, f.state) {
+		for _, c := range mergeCases(f.reports, quarantine{job.Quarantine, atom, f.past.At}) {
 			if c.Name == name && len(past) < historyBuilds {
 				f.past.State, f.past.Duration, f.past.Message = c.State, c.Duration, c.Message
 				past = append(past, f.past)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/towpath/towpath"
 )
@@ -16,78 +17,88 @@ func (db *DB) Commit(ctx context.Context, b *Batch) error {
 }
 
 func (t *tx) commit(b *Batch) error {
-	streams, order := byStream(b.Events)
-	for _, build := range order {
-		if err := t.append(b.Owner, build, streams[build]); err != nil {
+	var touched []*liveBuild
+	for run := range runs(b.Events) {
+		l, err := t.append(b.Owner, run)
+		if err != nil {
 			return err
 		}
-	}
-	touched := make([]*liveBuild, 0, len(order))
-	for _, build := range order {
-		if build == 0 {
-			continue
+		if l != nil && !l.touched {
+			l.touched = true
+			touched = append(touched, l)
 		}
-		l, err := t.liveBuild(build)
-		if err != nil {
-			return fmt.Errorf("build %d: %w", build, err)
-		}
-		for _, e := range streams[build] {
-			l.apply(e)
-		}
-		touched = append(touched, l)
 	}
 	if err := t.insertCases(b.Cases); err != nil {
 		return err
 	}
 	for _, l := range touched {
+		l.touched = false
 		if err := t.flush(l); err != nil {
 			return fmt.Errorf("build %d: %w", l.number, err)
 		}
 	}
-	return t.insertLogs(b.Logs)
-}
-
-func byStream(events []towpath.Event) (map[towpath.BuildNumber][]towpath.Event, []towpath.BuildNumber) {
-	streams := map[towpath.BuildNumber][]towpath.Event{}
-	var order []towpath.BuildNumber
-	for _, e := range events {
-		if _, ok := streams[e.Build]; !ok {
-			order = append(order, e.Build)
-		}
-		streams[e.Build] = append(streams[e.Build], e)
+	if err := t.insertLogs(b.Logs); err != nil {
+		return err
 	}
-	return streams, order
+	for _, n := range b.Released {
+		if err := t.exec("UPDATE builds SET released = 1 WHERE number = ?", int64(n)); err != nil {
+			return err
+		}
+		delete(t.db.live.builds, n)
+	}
+	return nil
 }
 
-// append writes events to the end of a stream, as one row.
-func (t *tx) append(owner string, build towpath.BuildNumber, events []towpath.Event) error {
+// runs yields the longest pieces of events that belong to one stream. A replay needs the order across streams.
+func runs(events []towpath.Event) iter.Seq[[]towpath.Event] {
+	return func(yield func([]towpath.Event) bool) {
+		for len(events) > 0 {
+			n := 1
+			for n < len(events) && events[n].Build == events[0].Build {
+				n++
+			}
+			if !yield(events[:n]) {
+				return
+			}
+			events = events[n:]
+		}
+	}
+}
+
+// append writes events of one stream to its end, as one row, and follows them in its read model, which it returns.
+func (t *tx) append(owner string, events []towpath.Event) (l *liveBuild, err error) {
+	build := events[0].Build
 	stream := int64(build)
 	var seq *int64
 	if build == 0 {
 		f, err := t.fleet(owner)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		stream, seq = -f.num, &f.seq
 	} else {
-		l, err := t.liveBuild(build)
-		if err != nil {
-			return fmt.Errorf("build %d: %w", build, err)
+		if l, err = t.liveBuild(build); err != nil {
+			return nil, fmt.Errorf("build %d: %w", build, err)
 		}
 		seq = &l.seq
 	}
 	data, err := t.db.codec.encodeEvents(events)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := t.exec("INSERT INTO events (stream, seq, n, data) VALUES (?, ?, ?, ?)", stream, *seq+1, len(events), data); err != nil {
 		if isDuplicate(err) {
-			return towpath.Errorf(towpath.CodeConflict, "write events of build %d from %d on: another process wrote them already; this one does not own the build any more", build, *seq+1)
+			return nil, towpath.Errorf(towpath.CodeConflict, "write events of build %d from %d on: another process wrote them already; this one does not own the build any more", build, *seq+1)
 		}
-		return err
+		return nil, err
 	}
 	*seq += int64(len(events))
-	return nil
+	if l != nil {
+		for _, e := range events {
+			l.apply(e)
+		}
+	}
+	return l, nil
 }
 
 func (c codec) encodeEvents(events []towpath.Event) ([]byte, error) {

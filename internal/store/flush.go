@@ -78,7 +78,7 @@ func (t *tx) flushAtoms(b *liveBuild) error {
 
 func (t *tx) writeAtom(b *liveBuild, i int, a *liveAtom) error {
 	extra := ""
-	if w := a.work; w != nil && (w.Partial || w.Split > 0 || w.NotSplit || len(w.Reports) > 0) {
+	if w := a.work; w != nil && (w.Partial || w.Split > 0 || len(w.Reports) > 0) {
 		data, err := json.Marshal(w)
 		if err != nil {
 			return err

@@ -25,26 +25,28 @@ func newLive() live {
 
 // liveBuild is the read model of one unfinished build.
 type liveBuild struct {
-	number   towpath.BuildNumber
-	owner    string
-	project  string
-	job      string
-	report   towpath.ReportKind
-	seq      int64 // the last one written
-	state    towpath.BuildState
-	reason   string
-	by       string
-	started  time.Time
-	finished time.Time
-	deadline time.Time
-	counts   towpath.Counts // of atoms
-	cases    towpath.Counts
-	bound    time.Duration
-	floor    string
-	atoms    []liveAtom
-	attempts map[towpath.AttemptID]*liveAttempt
-	open     int // attempts that have not ended
+	number     towpath.BuildNumber
+	owner      string
+	project    string
+	job        string
+	report     towpath.ReportKind
+	quarantine []towpath.Quarantine
+	seq        int64 // the last one written
+	state      towpath.BuildState
+	reason     string
+	by         string
+	started    time.Time
+	finished   time.Time
+	deadline   time.Time
+	counts     towpath.Counts // of atoms
+	cases      towpath.Counts
+	bound      time.Duration
+	floor      string
+	atoms      []liveAtom
+	attempts   map[towpath.AttemptID]*liveAttempt
+	open       int // attempts that have not ended
 
+	touched       bool      // by the commit under way
 	now           time.Time // of the last event
 	listed        bool      // its atoms are to be inserted
 	dirtyAtoms    []int
@@ -70,10 +72,9 @@ type liveAtom struct {
 
 // work is what is only needed while an atom is unfinished. It is stored with the atom.
 type work struct {
-	Partial  bool        `json:"partial,omitempty"` // not all of its cases were asked for
-	Split    int         `json:"split,omitempty"`   // parts
-	NotSplit bool        `json:"not_split,omitempty"`
-	Reports  []reportRef `json:"reports,omitempty"`
+	Partial bool        `json:"partial,omitempty"` // not all of its cases were asked for
+	Split   int         `json:"split,omitempty"`   // parts
+	Reports []reportRef `json:"reports,omitempty"`
 }
 
 // reportRef is what is remembered of an accepted report.
@@ -122,6 +123,7 @@ func (b *liveBuild) apply(e towpath.Event) {
 	switch v := e.Body.(type) {
 	case towpath.BuildSubmitted:
 		b.state, b.by, b.started, b.deadline, b.report = towpath.BuildListing, v.By, e.At, v.Deadline, v.Job.Report.Kind
+		b.quarantine = v.Job.Quarantine
 	case towpath.AtomsListed:
 		b.applyListed(v)
 	case towpath.AtomSplit:
@@ -218,9 +220,6 @@ func (b *liveBuild) applyReported(v towpath.AtomReported) {
 		Attempt: a.Number, Part: v.Part, Outcome: r.Outcome, Cached: r.Cached, Rerun: a.partial[v.Unit],
 		Duration: r.Duration, Counts: r.Counts,
 	})
-	if r.Outcome == towpath.OutcomeNotSplit {
-		atom.work.NotSplit = true
-	}
 	b.release(a, v.Unit)
 }
 
@@ -238,10 +237,11 @@ func (b *liveBuild) release(a *liveAttempt, u towpath.Unit) {
 }
 
 func (b *liveBuild) applyAttemptEnded(at time.Time, v towpath.AttemptEnded) {
-	a := b.touchAttempt(v.Attempt)
+	a := b.attempts[v.Attempt]
 	if a == nil || !a.Ended.IsZero() {
 		return
 	}
+	b.touchAttempt(v.Attempt)
 	for _, u := range a.Units {
 		b.release(a, u)
 	}
@@ -263,11 +263,11 @@ func (b *liveBuild) applyAtomFinished(at time.Time, v towpath.AtomFinished) {
 	}
 	count(&b.counts, v.State)
 	atom.settle = true
-	b.settleAtom(atom)
+	b.settleAtom(atom, v.NeverSplit)
 }
 
 // settleAtom fills in what follows from the reports of an atom that just got its result.
-func (b *liveBuild) settleAtom(atom *liveAtom) {
+func (b *liveBuild) settleAtom(atom *liveAtom, never bool) {
 	w := atom.work
 	standing := w.standing()
 	sample := atom.state == towpath.AtomPassed && !w.Partial && len(standing) > 0
@@ -277,8 +277,6 @@ func (b *liveBuild) settleAtom(atom *liveAtom) {
 			sample = false
 		}
 	}
-	// Parts of it failed and the whole passed: what it does in parts says nothing.
-	never := w.NotSplit || w.Split > 0 && atom.state == towpath.AtomPassed && len(standing) == 1 && standing[0].Part == 0
 	if sample || never {
 		l := lesson{atom: atom.name, at: atom.finished, never: never}
 		if sample {

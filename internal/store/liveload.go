@@ -88,7 +88,7 @@ func (t *tx) loadBuild(b *liveBuild) error {
 			return err
 		}
 		if v, ok := events[0].Body.(towpath.BuildSubmitted); ok {
-			b.report = v.Job.Report.Kind
+			b.report, b.quarantine = v.Job.Report.Kind, v.Job.Quarantine
 		}
 		return nil
 	})

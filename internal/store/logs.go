@@ -182,3 +182,48 @@ func (db *DB) atomNamed(ctx context.Context, n towpath.BuildNumber, name string)
 	}
 	return towpath.AtomInfo{}, towpath.Errorf(towpath.CodeNotFound, "build %d has no atom %q; towpath show %d lists its atoms", n, name, n)
 }
+
+// LogArrivals returns the next pieces of the chosen log streams in the order in which they were stored, after the place
+// that the last call returned (0 at first), and the place to go on from. An unchanged place says that there is no more
+// yet. The pieces of one stream come in the order of their offsets.
+func (db *DB) LogArrivals(ctx context.Context, n towpath.BuildNumber, q towpath.LogQuery, after int64) ([]towpath.LogPiece, int64, error) {
+	var pieces []towpath.LogPiece
+	err := db.each(ctx, "SELECT rowid, attempt, unit, start, gap, data FROM logs WHERE build = ? AND rowid > ? ORDER BY rowid LIMIT ?",
+		[]any{int64(n), after, logRows}, func(s scanner) error {
+			var p towpath.LogPiece
+			if err := s.Scan(&after, &p.Attempt, &p.Unit, &p.Offset, &p.Gap, &p.Data); err != nil {
+				return err
+			}
+			data, err := db.codec.unpack(p.Data)
+			p.Data = data
+			pieces = append(pieces, p)
+			return err
+		})
+	if err != nil {
+		return nil, after, db.explain("follow a log in", err)
+	}
+	if len(pieces) == 0 {
+		return nil, after, nil
+	}
+	streams, err := db.streams(ctx, n, q) // after the pieces: each one's stream is known by now
+	if err != nil {
+		return nil, after, err
+	}
+	names := make(map[[2]int]string, len(streams))
+	for _, s := range streams {
+		names[[2]int{s.attempt, s.unit}] = s.atom
+	}
+	wanted := pieces[:0]
+	for _, p := range pieces {
+		atom, ok := names[[2]int{p.Attempt, p.Unit}]
+		if !ok || p.Offset+int64(len(p.Data)) <= q.Offset && len(p.Data) > 0 {
+			continue
+		}
+		if skip := q.Offset - p.Offset; skip > 0 && len(p.Data) > 0 {
+			p.Data, p.Offset, p.Gap = p.Data[skip:], q.Offset, 0
+		}
+		p.Atom = atom
+		wanted = append(wanted, p)
+	}
+	return wanted, after, nil
+}

@@ -20,6 +20,8 @@ type Batch struct {
 	Events []towpath.Event
 	Cases  []AttemptCases
 	Logs   []LogChunk
+	// Released are finished builds of which nothing winds down any more: a replay leaves them out.
+	Released []towpath.BuildNumber
 }
 
 // AttemptCases are the cases of one accepted report.

@@ -83,3 +83,10 @@ func (db *DB) MarkErrored(ctx context.Context, build towpath.BuildNumber, at tim
 	})
 	return err
 }
+
+// Probe says whether a write would be stored now.
+func (db *DB) Probe(ctx context.Context, owner string) error {
+	return db.update(ctx, "write to", func(t *tx) error {
+		return t.exec("UPDATE owners SET pid = pid WHERE id = ?", owner)
+	})
+}

@@ -185,14 +185,10 @@ func (db *DB) FleetEvents(ctx context.Context, owner string) iter.Seq2[towpath.N
 func (db *DB) streamEvents(ctx context.Context, stream, from int64) iter.Seq2[towpath.NumberedEvent, error] {
 	return func(yield func(towpath.NumberedEvent, error) bool) {
 		for {
-			type row struct {
-				seq  int64
-				data []byte
-			}
-			var rows []row
-			err := db.each(ctx, "SELECT seq, data FROM events WHERE stream = ? AND seq + n > ? AND seq >= coalesce((SELECT max(seq) FROM events WHERE stream = ? AND seq <= ?), 0) ORDER BY seq LIMIT ?",
-				[]any{stream, from, stream, from, eventRows}, func(s scanner) error {
-					var r row
+			var rows []eventRow
+			err := db.each(ctx, "SELECT seq, data FROM events WHERE stream = ? AND seq >= coalesce((SELECT max(seq) FROM events WHERE stream = ? AND seq <= ?), 0) ORDER BY seq LIMIT ?",
+				[]any{stream, stream, from, eventRows}, func(s scanner) error {
+					var r eventRow
 					err := s.Scan(&r.seq, &r.data)
 					rows = append(rows, r)
 					return err
@@ -225,14 +221,49 @@ func (db *DB) streamEvents(ctx context.Context, stream, from int64) iter.Seq2[to
 	}
 }
 
-// Unfinished lists the builds of one owner that have not ended, oldest first: those that it replays when it begins.
-func (db *DB) Unfinished(ctx context.Context, owner string) ([]towpath.BuildNumber, error) {
-	var builds []towpath.BuildNumber
-	err := db.each(ctx, "SELECT number FROM builds WHERE finished = 0 AND state <> '' AND owner = ? ORDER BY number", []any{owner}, func(s scanner) error {
-		var n towpath.BuildNumber
-		err := s.Scan(&n)
-		builds = append(builds, n)
-		return err
-	})
-	return builds, db.explain("list unfinished builds of", err)
+// Replay yields what an owner must apply to have its state again: all events of its fleet and of its builds that it has
+// not released, in the order in which they were written.
+func (db *DB) Replay(ctx context.Context, owner string) iter.Seq2[towpath.NumberedEvent, error] {
+	return func(yield func(towpath.NumberedEvent, error) bool) {
+		for after := int64(0); ; {
+			page, last, err := db.replayPage(ctx, owner, after)
+			if err != nil {
+				yield(towpath.NumberedEvent{}, db.explain("replay events from", err))
+				return
+			}
+			for _, r := range page {
+				events, err := db.codec.decodeEvents(r.data)
+				if err != nil {
+					yield(towpath.NumberedEvent{}, fmt.Errorf("replay event row %d: %w", r.id, err))
+					return
+				}
+				for i, e := range events {
+					if !yield(towpath.NumberedEvent{Seq: r.seq + int64(i), Event: e}, nil) {
+						return
+					}
+				}
+			}
+			if len(page) < eventRows {
+				return
+			}
+			after = last
+		}
+	}
+}
+
+type eventRow struct {
+	id, seq int64
+	data    []byte
+}
+
+func (db *DB) replayPage(ctx context.Context, owner string, after int64) (page []eventRow, last int64, err error) {
+	err = db.each(ctx, `SELECT id, seq, data FROM events WHERE id > ? AND stream IN
+		(SELECT number FROM builds WHERE owner = ? AND released = 0 UNION ALL SELECT -num FROM owners WHERE id = ?) ORDER BY id LIMIT ?`,
+		[]any{after, owner, owner, eventRows}, func(s scanner) error {
+			var r eventRow
+			err := s.Scan(&r.id, &r.seq, &r.data)
+			page, last = append(page, r), r.id
+			return err
+		})
+	return page, last, err
 }

@@ -27,19 +27,22 @@ CREATE TABLE builds (
     atoms       TEXT NOT NULL DEFAULT '{}',
     cases       TEXT NOT NULL DEFAULT '{}',
     lower_bound INTEGER NOT NULL DEFAULT 0,
-    floor       TEXT NOT NULL DEFAULT ''
+    floor       TEXT NOT NULL DEFAULT '',
+    released    INTEGER NOT NULL DEFAULT 0 -- 1: its owner need not replay it
 );
 CREATE INDEX builds_unfinished ON builds (number) WHERE finished = 0;
+CREATE INDEX builds_held ON builds (owner) WHERE released = 0;
 CREATE INDEX builds_job ON builds (project, job, number);
 
--- A row holds the events of one stream that one transaction wrote: seq is the first one's, n how many.
--- Streams above 0 are builds; stream -N is the fleet as owner N knows it.
+-- A row holds events of one stream that were written one after the other in one transaction: seq is the first one's, n
+-- how many. id gives the order across streams. Streams above 0 are builds; stream -N is the fleet as owner N knows it.
 CREATE TABLE events (
+    id     INTEGER PRIMARY KEY,
     stream INTEGER NOT NULL,
     seq    INTEGER NOT NULL,
     n      INTEGER NOT NULL,
     data   BLOB NOT NULL,
-    PRIMARY KEY (stream, seq)
+    UNIQUE (stream, seq)
 );
 
 CREATE TABLE atoms (
@@ -89,14 +92,16 @@ CREATE TABLE cases (
 );
 CREATE INDEX cases_history ON cases (atom_key, build);
 
+-- id gives the order in which chunks came.
 CREATE TABLE logs (
+    id      INTEGER PRIMARY KEY,
     build   INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
     unit    INTEGER NOT NULL,
     start   INTEGER NOT NULL,
     gap     INTEGER NOT NULL,
     data    BLOB NOT NULL,
-    PRIMARY KEY (build, attempt, unit, start)
+    UNIQUE (build, attempt, unit, start)
 );
 
 -- samples: up to 20 times 8 bytes, oldest first: seconds since 1970 and the duration in units of 10 microseconds.
