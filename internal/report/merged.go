@@ -1,7 +1,6 @@
 package report
 
 import (
-	"io"
 	"time"
 
 	"github.com/towpath/towpath"
@@ -37,19 +36,70 @@ type MergedCase struct {
 	Attempts int
 }
 
-// Merge joins what the API says of a build. Cases find their atoms by name; those of an atom that is not in atoms make one.
+// Merge joins what the API says of a build. Cases find their atoms by name; those of an atom that is not in atoms make
+// one without a state.
 func Merge(b towpath.BuildInfo, atoms []towpath.AtomInfo, cases []towpath.CaseInfo) Merged {
-	return Merged{}
+	m := Merged{
+		Build: b.Number, Project: b.Project, Job: b.Job, State: b.State, Reason: b.Reason,
+		Started: b.Started, Finished: b.Finished, Atoms: make([]MergedAtom, 0, len(atoms)),
+	}
+	byName := make(map[string]int, len(atoms))
+	for _, a := range atoms {
+		byName[a.Name] = len(m.Atoms)
+		m.Atoms = append(m.Atoms, MergedAtom{
+			Name: a.Name, State: a.State, Reason: a.Reason, Started: a.Started, Duration: a.Duration,
+			Attempts: len(a.Attempts), Agent: a.Agent,
+		})
+	}
+	for _, c := range cases {
+		i, ok := byName[c.Atom]
+		if !ok {
+			i = len(m.Atoms)
+			byName[c.Atom] = i
+			m.Atoms = append(m.Atoms, MergedAtom{Name: c.Atom})
+		}
+		m.Atoms[i].Cases = append(m.Atoms[i].Cases, MergedCase{Case: c.Case, Attempts: c.Attempts})
+	}
+	return m
 }
 
-// AtomCounts counts the atoms by their states; one without a final state counts in the total only.
-func (m Merged) AtomCounts() towpath.Counts { return towpath.Counts{} }
+// AtomCounts counts the atoms by their states. One without a final state counts in the total only.
+func (m Merged) AtomCounts() towpath.Counts {
+	var c towpath.Counts
+	for i := range m.Atoms {
+		c.Total++
+		switch m.Atoms[i].State {
+		case towpath.AtomPassed:
+			c.Passed++
+		case towpath.AtomFailed:
+			c.Failed++
+		case towpath.AtomFlaky:
+			c.Flaky++
+		case towpath.AtomLost:
+			c.Lost++
+		case towpath.AtomSkipped:
+			c.Skipped++
+		case towpath.AtomCanceled:
+			c.Canceled++
+		case towpath.AtomQuarantined:
+			c.Quarantined++
+		case towpath.AtomPending, towpath.AtomRunning:
+		}
+	}
+	return c
+}
 
 // CaseCounts counts the cases by their states.
-func (m Merged) CaseCounts() towpath.Counts { return towpath.Counts{} }
+func (m Merged) CaseCounts() towpath.Counts {
+	var c towpath.Counts
+	for i := range m.Atoms {
+		m.Atoms[i].count(&c)
+	}
+	return c
+}
 
-// WriteJUnit writes m as JUnit: a testsuite an atom. Whatever text a case holds, the file is valid XML 1.0 in UTF-8.
-func WriteJUnit(w io.Writer, m Merged) error { return nil }
-
-// WriteJSON writes m as one JSON document.
-func WriteJSON(w io.Writer, m Merged) error { return nil }
+func (a *MergedAtom) count(c *towpath.Counts) {
+	for i := range a.Cases {
+		Count(c, a.Cases[i].State)
+	}
+}
