@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package executortest is the conformance suite that every executor.Executor passes. Tests of executors call it; the
 // commands it runs are those of a POSIX shell.
 package executortest

@@ -72,15 +72,12 @@ func (gs *groups) trial(g *group) error {
 	if err := unix.Access(filepath.Join(g.dir, "cgroup.kill"), unix.W_OK); err != nil {
 		return fmt.Errorf("cgroup.kill of %s: %w", g.dir, err)
 	}
-	theChildren.starting()
-	p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", ":"}, &os.ProcAttr{
+	p, err := launch("/bin/sh", []string{"sh", "-c", ":"}, &os.ProcAttr{
 		Sys: &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true, CgroupFD: g.fd},
-	})
+	}, nil)
 	if err != nil {
-		theChildren.started(0, nil)
 		return fmt.Errorf("start a process in %s: %w", g.dir, err)
 	}
-	theChildren.started(p.Pid, nil)
 	state, err := p.Wait()
 	theChildren.forget(p.Pid, nil)
 	if err == nil && !state.Success() {
@@ -112,6 +109,9 @@ func cgroupDir(own, mounts, fstype, controller string) (string, error) {
 	}
 	if path == "" {
 		return "", fmt.Errorf("this process is in no %s hierarchy %s", fstype, controller)
+	}
+	if strings.HasPrefix(path, "/..") {
+		return "", fmt.Errorf("this process's cgroup %s is above its namespace of cgroups", path)
 	}
 	for line := range strings.Lines(mounts) {
 		before, after, ok := strings.Cut(line, " - ")

@@ -115,8 +115,8 @@ func scanChildren() []int {
 	return pids
 }
 
-// orphans lists the living orphans of a tree, and reaps those that have ended. With one tree running, an orphan that
-// shed every mark is its own.
+// orphans lists the living orphans of a tree, and reaps those that have ended. An orphan that shed every mark is taken for
+// the tree's own if no cgroup tells and no other tree can have had it.
 func (c *children) orphans(tr *tree) []int {
 	strangers, certain, trees := c.strangers()
 	var pids []int
@@ -135,7 +135,7 @@ func (c *children) orphans(tr *tree) []int {
 		}
 		if !inside {
 			ms := marks(pid)
-			inside = slices.Contains(ms, tr.token) || len(ms) == 0 && certain && trees == 1
+			inside = slices.Contains(ms, tr.token) || len(ms) == 0 && certain && tr.mayOwn(s, trees)
 		}
 		if inside {
 			tr.know(pid, s.start)
@@ -143,6 +143,11 @@ func (c *children) orphans(tr *tree) []int {
 		}
 	}
 	return pids
+}
+
+// mayOwn reports whether an unmarked orphan can only be of this tree: process 1 gets also those of others.
+func (tr *tree) mayOwn(s procStat, trees int) bool {
+	return tr.group == nil && trees == 1 && s.start+1 >= tr.since && os.Getpid() != 1
 }
 
 // reap reaps the ended orphans of all trees. No task runs.

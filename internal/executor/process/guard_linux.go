@@ -19,14 +19,7 @@ func newTable() (*table, error) {
 }
 
 func (h *host) startGuard(argv []string, attr *os.ProcAttr) (*os.Process, error) {
-	theChildren.starting()
-	p, err := os.StartProcess(argv[0], argv, attr)
-	if err != nil {
-		theChildren.started(0, nil)
-		return nil, err
-	}
-	theChildren.started(p.Pid, nil)
-	return p, nil
+	return launch(argv[0], argv, attr, nil)
 }
 
 func (h *host) forgetGuard(pid int) { theChildren.forget(pid, nil) }

@@ -120,17 +120,33 @@ func (h *host) startHere(req startRequest) (*os.Process, error) {
 	if g := req.tree.group; g != nil {
 		req.attr.Sys.UseCgroupFD, req.attr.Sys.CgroupFD = true, g.fd
 	}
+	p, err := launch(req.path, req.argv, req.attr, req.tree)
+	// A file just written by this process is busy while another start that began before it was closed is under way.
+	for wait := time.Millisecond; errors.Is(err, syscall.ETXTBSY) && wait < 100*time.Millisecond; wait *= 2 {
+		pause(wait)
+		p, err = launch(req.path, req.argv, req.attr, req.tree)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if h.table != nil {
+		req.tree.row = h.table.add(p.Pid)
+	}
+	return p, nil
+}
+
+// launch starts a process and enters it among the children; tr is nil if it is of no task.
+func launch(path string, argv []string, attr *os.ProcAttr, tr *tree) (*os.Process, error) {
 	theChildren.starting()
-	p, err := os.StartProcess(req.path, req.argv, req.attr)
+	p, err := os.StartProcess(path, argv, attr)
 	if err != nil {
 		theChildren.started(0, nil)
 		return nil, err
 	}
-	req.tree.pid = p.Pid
-	theChildren.started(p.Pid, req.tree)
-	if h.table != nil {
-		req.tree.row = h.table.add(p.Pid)
+	if tr != nil {
+		tr.pid = p.Pid
 	}
+	theChildren.started(p.Pid, tr)
 	return p, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/towpath/towpath"
 	"github.com/towpath/towpath/internal/executor"
 )
 
@@ -39,7 +40,7 @@ type stream struct {
 func newOutput(t executor.Task, null *os.File, buffers *sync.Pool) (*output, error) {
 	o := &output{buffers: buffers, stamped: t.Silence > 0, began: time.Now(), done: make(chan struct{})}
 	if err := o.stdout.open(t.Stdout, null, o.stamped); err != nil {
-		return nil, fmt.Errorf("open pipe for output: %w", err)
+		return nil, noPipe(err)
 	}
 	if t.Stdout != nil && same(t.Stdout, t.Stderr) {
 		o.stderr = stream{childEnd: o.stdout.childEnd, shared: true}
@@ -47,9 +48,13 @@ func newOutput(t executor.Task, null *os.File, buffers *sync.Pool) (*output, err
 	}
 	if err := o.stderr.open(t.Stderr, null, o.stamped); err != nil {
 		o.abandon()
-		return nil, fmt.Errorf("open pipe for output: %w", err)
+		return nil, noPipe(err)
 	}
 	return o, nil
+}
+
+func noPipe(err error) error {
+	return towpath.Errorf(towpath.CodeUnavailable, "cannot open a pipe for a task's output just now: %w; close other programs or raise the limit of open files", err)
 }
 
 func (s *stream) open(to io.Writer, null *os.File, stamped bool) (err error) {

@@ -46,13 +46,15 @@ func (e *Executor) Run(ctx context.Context, t executor.Task) (executor.Result, e
 	}
 	r.out, err = newOutput(t, e.null, &e.buffers)
 	if err != nil {
-		return executor.Result{}, errors.Join(err, r.tree.release())
+		r.release(e)
+		return executor.Result{}, err
 	}
 	r.started = time.Now()
 	p, err := r.start(e, path)
 	if err != nil {
 		r.out.abandon()
-		return executor.Result{}, errors.Join(err, r.tree.release())
+		r.release(e)
+		return executor.Result{}, err
 	}
 	e.tasks.Go(func() {
 		r.tree.wait(p)
@@ -70,14 +72,16 @@ func (e *Executor) Run(ctx context.Context, t executor.Task) (executor.Result, e
 	}
 	if err != nil {
 		r.out.abandon()
+		e.tasks.Go(func() { <-r.ended; _, _ = r.tree.reap(p); r.release(e) }) // should it die after all
 		return executor.Result{}, err
 	}
+	defer r.release(e)
 	res.Wall = r.endedAt.Sub(r.started)
 	res.Leftovers = r.leftovers
 	err = r.out.drain(ctx)
 	state, werr := r.tree.reap(p)
 	if werr != nil {
-		return res, errors.Join(fmt.Errorf("wait for task %s: %w", t.ID, werr), err, r.tree.release())
+		return res, errors.Join(fmt.Errorf("wait for task %s: %w", t.ID, werr), err)
 	}
 	status, usage := state.Sys().(syscall.WaitStatus), state.SysUsage().(*syscall.Rusage)
 	if status.Signaled() {
@@ -90,7 +94,14 @@ func (e *Executor) Run(ctx context.Context, t executor.Task) (executor.Result, e
 	if res.End == executor.EndExited && r.tree.outOfMemory(status) {
 		res.End = executor.EndMemory
 	}
-	return res, errors.Join(err, r.tree.release())
+	return res, err
+}
+
+// release gives back what the task held on the host. The host may lose a directory by that, not the task its result.
+func (r *run) release(e *Executor) {
+	if err := r.tree.release(); err != nil {
+		e.log.Warn("task not cleaned up after", "task", r.task.ID, "err", err)
+	}
 }
 
 func (r *run) start(e *Executor, path string) (*os.Process, error) {
@@ -109,28 +120,16 @@ func (r *run) start(e *Executor, path string) (*os.Process, error) {
 // busy the tree was in the moments before.
 func (r *run) watch(ctx context.Context) (executor.End, float64) {
 	if r.task.Limit <= 0 && r.task.Silence <= 0 {
-		select {
-		case <-r.ended:
-			return executor.EndExited, 0
-		case <-ctx.Done():
-			return executor.EndCanceled, 0
-		}
+		return r.await(ctx, nil), 0
 	}
-	var (
-		timer  = time.NewTimer(time.Hour)
-		sample cpuSample
-	)
+	window := min(busyWindow, max(r.task.Limit, r.task.Silence)/2)
+	timer := time.NewTimer(window)
 	defer timer.Stop()
+	var sample cpuSample
 	for {
 		due, end := r.due()
-		window := min(busyWindow, max(r.task.Limit, r.task.Silence)/2)
 		now := time.Now()
 		if !now.Before(due) {
-			select {
-			case <-r.ended:
-				return executor.EndExited, 0
-			default:
-			}
 			return end, sample.busy(r.tree)
 		}
 		next := due.Add(-window)
@@ -140,14 +139,27 @@ func (r *run) watch(ctx context.Context) (executor.End, float64) {
 			}
 			next = due
 		}
-		timer.Reset(next.Sub(now))
-		select {
-		case <-r.ended:
-			return executor.EndExited, 0
-		case <-ctx.Done():
-			return executor.EndCanceled, 0
-		case <-timer.C:
+		timer.Reset(time.Until(next))
+		if end := r.await(ctx, timer.C); end != "" {
+			return end, 0
 		}
+	}
+}
+
+// await waits for the main process, ctx or wake, for which it returns "". A process that has ended was not stopped.
+func (r *run) await(ctx context.Context, wake <-chan time.Time) (end executor.End) {
+	select {
+	case <-r.ended:
+		return executor.EndExited
+	case <-ctx.Done():
+		end = executor.EndCanceled
+	case <-wake:
+	}
+	select {
+	case <-r.ended:
+		return executor.EndExited
+	default:
+		return end
 	}
 }
 

@@ -1,5 +1,0 @@
-//go:build unix
-
-package process_test
-
-func parentMain([]string) int { return 2 }
