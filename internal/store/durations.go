@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func estimate(samples []byte, now time.Time) towpath.Estimate {
 		}
 		e.Passes++
 	}
-	e.Mean, e.Dev = time.Duration(mean), time.Duration(dev)
+	e.Mean, e.Dev = time.Duration(math.Round(mean)), time.Duration(math.Round(dev))
 	return e
 }
 

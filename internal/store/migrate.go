@@ -50,8 +50,17 @@ func migrate(ctx context.Context, db *sql.DB, path string) error {
 	}
 	defer func() { _ = lock.Unlock() }()
 	// Once more: another process may have migrated meanwhile, also to beyond this one's version.
-	if at, err := version(ctx, db); err != nil || at > newest {
+	at, err := version(ctx, db)
+	if err != nil || at > newest {
 		return errors.Join(err, newer(path, at, newest))
+	}
+	if at == 0 {
+		// Both stay in the file. The first must come before anything is written: a prune can then give pages back piece by piece.
+		for _, pragma := range []string{"PRAGMA auto_vacuum = incremental", "PRAGMA journal_mode = wal"} {
+			if _, err := db.ExecContext(ctx, pragma); err != nil {
+				return fmt.Errorf("%s: %w", pragma, err)
+			}
+		}
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)

@@ -23,7 +23,7 @@ func (db *DB) open(ctx context.Context, o Options) error {
 		return err
 	}
 	var err error
-	if db.writer, err = sql.Open("sqlite", dsn(o, "journal_mode(wal)")); err != nil {
+	if db.writer, err = sql.Open("sqlite", dsn(o, "foreign_keys(1)")); err != nil {
 		return err
 	}
 	db.writer.SetMaxOpenConns(1)
@@ -44,11 +44,8 @@ func (db *DB) open(ctx context.Context, o Options) error {
 func dsn(o Options, more string) string {
 	q := url.Values{}
 	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", o.Busy.Milliseconds()))
-	// Set before the first table exists; a prune can then give pages back piece by piece.
-	q.Add("_pragma", "auto_vacuum(incremental)")
 	q.Add("_pragma", more)
 	q.Add("_pragma", fmt.Sprintf("synchronous(%s)", o.Sync))
-	q.Add("_pragma", "foreign_keys(1)")
 	q.Add("_pragma", "cache_size(-16384)")
 	// The WAL is cut back to this after a checkpoint, so that one huge batch does not keep its size for good.
 	q.Add("_pragma", "journal_size_limit(67108864)")
@@ -83,6 +80,9 @@ func (db *DB) explain(what string, err error) error {
 			return say(towpath.CodeConfig, "a part of the path is not a directory", "move it away or set another with --state-dir")
 		case isReadOnlyFS(err):
 			return say(towpath.CodeConfig, "read-only file system", "set another directory with --state-dir")
+		}
+		if p := (*os.PathError)(nil); errors.As(err, &p) {
+			return say(towpath.CodeConfig, p.Err.Error(), "set another directory with --state-dir")
 		}
 		return fmt.Errorf("%s %s: %w", what, db.path, err)
 	}
