@@ -3,9 +3,6 @@ package report
 import (
 	"regexp"
 	"strings"
-	"time"
-
-	"github.com/towpath/towpath"
 )
 
 // isFrame says whether a line of a test's output is testing's own, which people need not read again.
@@ -26,11 +23,14 @@ var (
 	goTook  = regexp.MustCompile(`--- (PASS|FAIL|SKIP): (.+) \(([0-9.]+)s\)\s*$`)
 )
 
-// goMessage finds the line of a test's output that says most about why it failed or was skipped: a crash, else the first
-// line that t.Error and its kin wrote, else the first line at all.
-func goMessage(text string) string {
+// goMessage finds the line of a test's output that says why it failed or was skipped: a crash, else the first line that
+// t.Error and its kin wrote. Where there is neither, weak is the first line at all.
+func goMessage(text string) (line, weak string) {
 	if line := crashLine(text); line != "" {
-		return line
+		return line, ""
+	}
+	if strings.HasPrefix(text, "got:\n") { // of an example
+		return oneLine(bound(text, maxMessage)), ""
 	}
 	first := ""
 	all := strings.SplitN(text, "\n", 4096)
@@ -38,17 +38,20 @@ func goMessage(text string) string {
 		line = strings.TrimRight(line, "\r")
 		place := goPlace.FindString(line)
 		if place == "" {
-			if first == "" && strings.TrimSpace(line) != "" && !isStatus(line) {
+			if m := goTook.FindStringIndex(line); m != nil {
+				line = line[:m[0]]
+			}
+			if first == "" && strings.TrimSpace(line) != "" {
 				first = line
 			}
 			continue
 		}
 		if strings.TrimSpace(line[len(place):]) == "" {
-			return oneLine(line + " " + below(all[i+1:]))
+			return oneLine(line + " " + below(all[i+1:])), ""
 		}
-		return oneLine(line)
+		return oneLine(line), ""
 	}
-	return oneLine(first)
+	return "", oneLine(first)
 }
 
 // below finds the words of a message that begins on a new line, as assertion libraries write them.
@@ -75,27 +78,12 @@ func crashLine(text string) string {
 	return ""
 }
 
-// ownStatus looks for the status line of a test in its own output, where it stands if the text before it had no end and
-// the binary was told to write for people. It counts only at the end of a line and for the very name.
-func ownStatus(c *goCase) (towpath.CaseState, time.Duration, bool) {
-	for line := range strings.Lines(c.out.String()) {
-		m := goTook.FindStringSubmatch(line)
-		if m == nil || m[2] != c.name {
-			continue
-		}
-		took, err := time.ParseDuration(m[3] + "s")
-		if err != nil {
-			took = 0
-		}
-		switch m[1] {
-		case "PASS":
-			return towpath.CasePassed, took, true
-		case "FAIL":
-			return towpath.CaseFailed, took, true
-		}
-		return towpath.CaseSkipped, took, true
+// statusOf returns the parts of line if it is the status line of that test: PASS, the name, seconds.
+func statusOf(line, test string) []string {
+	if m := goTook.FindStringSubmatch(line); m != nil && m[2] == test {
+		return m
 	}
-	return "", 0, false
+	return nil
 }
 
 // firstLine is the first line of text that is not blank.

@@ -1,10 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/towpath/towpath"
 )
@@ -38,6 +40,8 @@ type goCase struct {
 	out    kept
 	start  bool // the next output begins a line
 	child  string
+	status string // as its status line says: pass, fail, skip
+	took   time.Duration
 	held   []towpath.Case // failed subtests that did not say why: a panic may follow that does
 }
 
@@ -79,6 +83,7 @@ func (p *goPackage) cont(name string) {
 
 func (p *goPackage) output(test, text string) {
 	p.watchCrash(text)
+	p.watchStatus(text)
 	if test == "" {
 		p.ownOutput(text)
 		return
@@ -91,7 +96,7 @@ func (p *goPackage) output(test, text string) {
 		}
 		c = p.run(test) // its beginning was lost
 	}
-	if c.start && isFrame(text) {
+	if c.start && isFrame(text) || isStatus(text) && statusOf(text, test) != nil {
 		return
 	}
 	if text == "PASS\n" || text == "FAIL\n" { // the binary's own last line, behind a test whose end was not recognised
@@ -111,6 +116,28 @@ func (p *goPackage) watchCrash(text string) {
 	}
 	if p.crashed {
 		p.crash.add(text)
+	}
+}
+
+// watchStatus remembers the status line of an open test, which stands in somebody's output if the text before it had no
+// end and the binary was told to write for people. It counts only if no event says better.
+func (p *goPackage) watchStatus(text string) {
+	if !strings.Contains(text, "--- ") {
+		return
+	}
+	for line := range strings.Lines(text) {
+		m := goTook.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		c := p.open[m[2]]
+		if _, ended := p.ended[m[2]]; c == nil && !ended && m[1] == "FAIL" && p.openParent(m[2]) != nil {
+			c = p.run(m[2]) // its beginning stands behind a text without an end
+		}
+		if c != nil && c.status != "fail" {
+			c.status = strings.ToLower(m[1])
+			c.took, _ = time.ParseDuration(m[3] + "s") // digits and dots; if it is none after all: 0
+		}
 	}
 }
 
@@ -190,8 +217,9 @@ func (p *goPackage) settle(c *goCase, k towpath.Case) {
 		return
 	}
 	text := c.out.String()
+	weak := ""
 	if k.Message == "" && k.State != towpath.CasePassed {
-		k.Message = goMessage(text)
+		k.Message, weak = goMessage(text)
 	}
 	if k.State == towpath.CasePassed {
 		k.Detail = c.out.within(maxPassed)
@@ -205,6 +233,10 @@ func (p *goPackage) settle(c *goCase, k towpath.Case) {
 		p.give(held)
 	}
 	parent := p.openParent(c.name)
+	if k.Message == "" && failed && c.child != "" {
+		k.Message = oneLine(c.child + " failed")
+	}
+	k.Message = cmp.Or(k.Message, weak)
 	if !failed {
 		p.give(k)
 		return
@@ -214,9 +246,6 @@ func (p *goPackage) settle(c *goCase, k towpath.Case) {
 		if parent.child == "" {
 			parent.child = c.name
 		}
-	}
-	if k.Message == "" && c.child != "" {
-		k.Message = oneLine(c.child + " failed")
 	}
 	if k.Message == "" && parent != nil {
 		parent.held = append(parent.held, k)
@@ -285,9 +314,8 @@ func (p *goPackage) settleOpen(abnormal bool) {
 	}
 	for _, c := range left {
 		k := towpath.Case{Name: c.name, Select: c.name}
-		if state, took, ok := ownStatus(c); ok {
-			k.State, k.Duration = state, took
-			p.settle(c, k)
+		if c.status != "" {
+			p.end(c.name, c.status, c.took.Seconds())
 			continue
 		}
 		running := abnormal && !c.paused && (culprit == "" || topName(c.name) == culprit)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -248,6 +249,9 @@ func (f *junitFile) begin(t xmlToken) *junitCase {
 	k := &junitCase{c: f.placed(), depth: len(f.stack)}
 	k.c.Title = cleanName(t.attr("name"))
 	k.c.Class = cleanName(t.attr("classname", "class", "className"))
+	if k.c.Class == nodeClass { // Node escapes quotes twice
+		k.c.Title = strings.ReplaceAll(k.c.Title, "&quot;", `"`)
+	}
 	if file := t.attr("file", "filepath"); file != "" {
 		k.c.File = cleanName(file)
 	}
@@ -267,10 +271,13 @@ func (f *junitFile) begin(t xmlToken) *junitCase {
 	return k
 }
 
+// nodeClass is the class that Node gives to every case.
+const nodeClass = "test"
+
 // caseName is the name of a case within an atom: where it belongs, and its title.
 func caseName(c FileCase) string {
 	where := c.Class
-	if where == "" || where == "test" { // Node's class of every case
+	if where == "" || where == nodeClass {
 		where = strings.Join(c.Suites, " > ")
 	}
 	switch {
@@ -359,14 +366,14 @@ func (k *junitCase) settle() {
 	case k.skip != nil || k.status == towpath.CaseSkipped:
 		k.c.State = towpath.CaseSkipped
 		if k.skip != nil {
-			k.c.Message = k.skip.line()
-			if todo {
-				k.c.Message = "todo"
+			k.c.Message = k.skip.line("")
+			if k.skip.message == "true" { // Node says no more
+				k.c.Message = k.skip.typ
 			}
 		}
 	case len(k.flaky) > 0:
 		k.c.State = towpath.CaseFlaky
-		k.c.Message = k.flaky[0].line()
+		k.c.Message = k.flaky[0].line(k.c.Class)
 	default:
 		k.c.State = towpath.CasePassed
 	}
@@ -376,7 +383,7 @@ func (k *junitCase) settle() {
 	case towpath.CaseFailed, towpath.CaseFlaky:
 		for _, p := range slices.Concat(k.bad, k.flaky) {
 			if k.c.Message == "" {
-				k.c.Message = p.line()
+				k.c.Message = p.line(k.c.Class)
 			}
 			texts = append(texts, p.whole())
 		}
@@ -395,9 +402,16 @@ func (k *junitCase) settle() {
 	k.c.Detail = bound(strings.Join(texts, "\n\n"), limit)
 }
 
-// line is the part's message, else the first line of its text, else its type.
-func (p *junitPart) line() string {
-	for _, s := range []string{p.message, firstLine(plainText(p.text.String())), p.typ} {
+// line is the part's message, else the first line of its text that is not just the name of the case, as PHPUnit writes
+// first, else its type.
+func (p *junitPart) line(class string) string {
+	text := plainText(p.text.String())
+	first := firstLine(text)
+	if class != "" && strings.HasPrefix(first, class+"::") {
+		_, rest, _ := strings.Cut(text, "\n")
+		first = cmp.Or(firstLine(rest), first)
+	}
+	for _, s := range []string{p.message, first, p.typ} {
 		if s = oneLine(s); s != "" {
 			return s
 		}
