@@ -17,6 +17,7 @@ type BuildInfo struct {
 	Job        string        `json:"job"`
 	State      BuildState    `json:"state"`
 	Reason     string        `json:"reason,omitempty"`
+	Code       Code          `json:"code,omitempty"` // of an errored build: who must act, as in BuildFinished
 	By         string        `json:"by,omitempty"`
 	Owner      Owner         `json:"owner"`
 	Started    time.Time     `json:"started"`

@@ -6,8 +6,8 @@ import (
 	"github.com/towpath/towpath"
 )
 
-// path names the build that a request is about.
-type path struct {
+// BuildPath names the build that a request is about. It is exported because huma sets only such fields.
+type BuildPath struct {
 	Build towpath.BuildNumber `path:"build" minimum:"1"`
 }
 
@@ -34,7 +34,7 @@ func (a *api) builds(ctx context.Context, q *buildsQuery) (*answer[buildList], e
 	return &answer[buildList]{buildList{builds}}, nil
 }
 
-func (a *api) build(ctx context.Context, p *path) (*answer[towpath.BuildInfo], error) {
+func (a *api) build(ctx context.Context, p *BuildPath) (*answer[towpath.BuildInfo], error) {
 	b, err := a.Reader.Build(ctx, p.Build)
 	if err != nil {
 		return nil, a.problem(ctx, err)
@@ -42,7 +42,7 @@ func (a *api) build(ctx context.Context, p *path) (*answer[towpath.BuildInfo], e
 	return &answer[towpath.BuildInfo]{b}, nil
 }
 
-func (a *api) job(ctx context.Context, p *path) (*answer[towpath.Job], error) {
+func (a *api) job(ctx context.Context, p *BuildPath) (*answer[towpath.Job], error) {
 	j, err := a.Reader.Job(ctx, p.Build)
 	if err != nil {
 		return nil, a.problem(ctx, err)
@@ -75,7 +75,7 @@ type cancellation struct {
 }
 
 func (a *api) cancel(ctx context.Context, in *struct {
-	path
+	BuildPath
 	Body cancellation
 },
 ) (*struct{}, error) {

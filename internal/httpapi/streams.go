@@ -15,16 +15,16 @@ import (
 // A stream is one object a line: {"item": …} for each item, then {"end": true}, or {"error": {…}} where it broke off. A
 // stream without its last line was cut by the network.
 
-func (a *api) atoms(ctx context.Context, p *path) (*huma.StreamResponse, error) {
+func (a *api) atoms(ctx context.Context, p *BuildPath) (*huma.StreamResponse, error) {
 	return lines(ctx, a, p.Build, a.Stream.Atoms(ctx, p.Build))
 }
 
-func (a *api) attempts(ctx context.Context, p *path) (*huma.StreamResponse, error) {
+func (a *api) attempts(ctx context.Context, p *BuildPath) (*huma.StreamResponse, error) {
 	return lines(ctx, a, p.Build, a.Stream.Attempts(ctx, p.Build))
 }
 
 func (a *api) cases(ctx context.Context, in *struct {
-	path
+	BuildPath
 	Atom int `query:"atom" default:"-1" doc:"the index of an atom; -1 is all"`
 },
 ) (*huma.StreamResponse, error) {
@@ -32,7 +32,7 @@ func (a *api) cases(ctx context.Context, in *struct {
 }
 
 func (a *api) history(ctx context.Context, in *struct {
-	path
+	BuildPath
 	Atom string `query:"atom" required:"true"`
 	Case string `query:"case"`
 },
@@ -41,7 +41,7 @@ func (a *api) history(ctx context.Context, in *struct {
 }
 
 func (a *api) events(ctx context.Context, in *struct {
-	path
+	BuildPath
 	From int64 `query:"from" minimum:"0" doc:"only events after this one"`
 },
 ) (*huma.StreamResponse, error) {
@@ -49,7 +49,7 @@ func (a *api) events(ctx context.Context, in *struct {
 }
 
 func (a *api) log(ctx context.Context, in *struct {
-	path
+	BuildPath
 	Atom    string `query:"atom" doc:"only logs of this atom"`
 	Attempt int    `query:"attempt" doc:"only logs of the attempt with this number"`
 	Offset  int64  `query:"offset" minimum:"0" doc:"skip this many bytes of each log"`
