@@ -102,13 +102,13 @@ test('listens', (t, done) => { http.createServer().listen(0, '127.0.0.1', done);
 test('adds', () => {});`,
 		"last.test.js": `import test from 'node:test'; test('last', () => {});`,
 	})
-	g.amid = "hangs"
+	g.when = hangs
 	o := g.run(node{}, towpath.ReportNode, nodeRun, units("first.test.js", "hang.test.js", "last.test.js"))
 	o.check(t, 0, towpath.OutcomePassed, "")
 	o.check(t, 1, towpath.OutcomeTimedOut, `in the middle of "hangs"`)
 	o.check(t, 2, towpath.OutcomeUnclear, "had not begun")
 	same(t, o.states(1), "passed sound", "unfinished hangs", "unfinished never")
-	g.amid, g.until = "", "adds"
+	g.when, g.until = nil, "adds"
 	o = g.run(node{}, towpath.ReportNode, nodeRun, units("open.test.js"))
 	o.check(t, 0, towpath.OutcomeTimedOut, "no output for 8s")
 	same(t, o.states(0), "passed listens", "passed adds")

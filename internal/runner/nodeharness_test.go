@@ -24,10 +24,11 @@ type rig struct {
 	t       *testing.T
 	dir     string
 	scratch string
-	limit   time.Duration // end the command after this long, as at its time limit
-	until   string        // or as soon as the events' output contains this
-	amid    string        // or as soon as a case of this name is known to run, and another one has ended
+	limit   time.Duration                           // end the command after this long, as at its time limit
+	until   string                                  // or as soon as the events' output contains this
+	when    func(f *fileLog, running []string) bool // or as soon as this holds for a file
 	env     []string
+	glob    string // of the job's report
 }
 
 // heard collects what a Reading tells.
@@ -176,7 +177,7 @@ func (g rig) run(r Runner, kind towpath.ReportKind, text string, list []towpath.
 	}
 	h := &heard{text: map[int]*bytes.Buffer{}, done: map[int]towpath.AtomReport{}, until: g.until, seen: make(chan struct{})}
 	spec := Spec{
-		Job:   &towpath.Job{Name: "test", Run: text, Report: towpath.Report{Kind: kind}, PerAtom: len(list) == 1},
+		Job:   &towpath.Job{Name: "test", Run: text, Report: towpath.Report{Kind: kind, Glob: g.glob}, PerAtom: len(list) == 1},
 		Units: list, Base: Command{Argv: argv, Dir: g.dir, Env: env},
 		Dir: g.dir, Reports: t.TempDir(), Scratch: g.scratch, Events: h,
 		Exec: func(ctx context.Context, c Command, limit time.Duration) ([]byte, []byte, int, error) {
@@ -235,18 +236,23 @@ func listCases(r towpath.AtomReport) string {
 	return b.String()
 }
 
+// hangs says that a case called hangs runs, and one before it has ended.
+func hangs(f *fileLog, running []string) bool {
+	return slices.Contains(running, "hangs") && len(f.results) > 0
+}
+
 func (g rig) execute(c Command, r Reading, h *heard) Ended {
 	t := g.t
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = r.Stdout(), r.Stderr()
-	if e, ok := r.(*eventReading); ok && g.amid != "" {
+	if e, ok := r.(*eventReading); ok && g.when != nil {
 		cmd.Stdout = watched{r.Stdout(), func() {
 			e.turn <- struct{}{}
 			defer func() { <-e.turn }()
 			for i := range e.files {
-				if names := e.unfinished(&e.files[i]); slices.Contains(names, g.amid) && len(e.files[i].results) > 0 {
+				if g.when(&e.files[i], e.unfinished(&e.files[i])) {
 					h.once.Do(func() { close(h.seen) })
 				}
 			}

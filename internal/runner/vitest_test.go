@@ -111,8 +111,11 @@ func TestVitestExitAndHangInATestNameTheUnfinishedCases(t *testing.T) {
 	o.check(t, 0, towpath.OutcomeFailed, "process.exit")
 	o = g.run(vitest{}, towpath.ReportVitest, vitestRun, units("abrt.test.js"))
 	o.check(t, 0, towpath.OutcomeFailed, "unexpectedly")
-	g.amid = "hangs"
+	// Vitest passes progress on in groups and may keep the last one back: what is sure is which cases there are.
+	g.when = func(f *fileLog, _ []string) bool { return f.began && len(f.known) == 3 }
 	o = g.run(vitest{}, towpath.ReportVitest, vitestRun, units("hang.test.js"))
-	o.check(t, 0, towpath.OutcomeTimedOut, `in the middle of "hangs"`)
-	same(t, o.states(0), "passed sound", "unfinished hangs", "unfinished never")
+	o.check(t, 0, towpath.OutcomeTimedOut, "no output for 8s")
+	if c := o.reports[0].Counts; c.Total != 3 || c.Unfinished < 2 {
+		t.Errorf("counts %+v, want 3 cases of which 2 or 3 are unfinished", c)
+	}
 }
