@@ -22,7 +22,7 @@ func (r *goReading) Close(ctx context.Context, end Ended) (map[int]towpath.AtomR
 		}
 		one := r.judge(i, r.unrun(ctx, i, end), end)
 		if r.part != nil {
-			one = r.part.judge(one)
+			one = judgePart(r.part, one, r.of(r.packages[0][0]).began)
 		}
 		explained = explained || !clean(one)
 		if at := open[i]; len(at) > 0 && end.Stopped != "" && !clean(one) {
@@ -183,6 +183,8 @@ func (r *goReading) outcome(name string, unit int, end Ended) (towpath.Outcome, 
 		return towpath.OutcomeUnclear, end.Reason
 	case end.ExitCode == 0 && end.Signal == "":
 		return towpath.OutcomeFailed, "go test ended with exit status 0 and no result of " + name + ": run must print go test -json"
+	case alone && p != nil && p.result.Counts.Failed > 0:
+		return towpath.OutcomeFailed, p.explained() + " (" + because(end, "") + ")"
 	case alone:
 		return towpath.OutcomeFailed, "no result of the package: " + because(end, said)
 	}

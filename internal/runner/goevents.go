@@ -14,9 +14,9 @@ import (
 type goReading struct {
 	spec     Spec
 	command  goCommand
-	simple   bool // the command is a go test and nothing else, so its exit status follows from its packages
-	selected bool // only the units' cases run
-	part     *goPart
+	simple   bool          // the command is a go test and nothing else, so its exit status follows from its packages
+	selected bool          // only the units' cases run
+	part     *towpath.Part // the unit is this part of its package
 
 	events   *report.GoTest
 	units    map[string][]int // by package

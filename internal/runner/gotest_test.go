@@ -176,7 +176,9 @@ func TestGoSelectsEachCaseByItselfWhateverItsName(t *testing.T) {
 }
 
 // within says whether test a is b or lies below it.
-func within(a, b string) bool { return a == b || len(a) > len(b) && a[:len(b)] == b && a[len(b)] == '/' }
+func within(a, b string) bool {
+	return a == b || len(a) > len(b) && a[:len(b)] == b && a[len(b)] == '/'
+}
 
 func TestGoRerunThatMatchesNothingNeverPasses(t *testing.T) {
 	t.Parallel()

@@ -235,7 +235,9 @@ func cmpJoin(a, b string) string {
 	return withNewline(a) + b
 }
 
-func skipReason(message string) string { return strings.TrimPrefix(firstLine(plain(message)), "Skipped: ") }
+func skipReason(message string) string {
+	return strings.TrimPrefix(firstLine(plain(message)), "Skipped: ")
+}
 
 // show prints a failure into its own unit's log where the command's output belongs to several.
 func (r *pytestReading) show(it *pytestItem) {

@@ -13,14 +13,15 @@ import (
 
 // Runner knows one kind of test runner. A Runner has no state and may be used from many goroutines.
 type Runner interface {
-	// Begin prepares one command for the given units. The Command says what to execute; the Reading follows it.
+	// Begin prepares one command for the given units. The Command says what to execute; the Reading follows it. Without an
+	// error the Reading must be closed, also if the command could not be started.
 	Begin(ctx context.Context, s Spec) (Command, Reading, error)
 }
 
 // Spec is what a runner is told of one command.
 type Spec struct {
 	Job     *towpath.Job
-	Units   []towpath.OfferedUnit // exactly one if Job.PerAtom
+	Units   []towpath.OfferedUnit // exactly one if Job.PerAtom, or if it is a part of a split atom
 	Base    Command               // the job's own command for these units: shell or argv, with the atoms as arguments
 	Dir     string                // the workspace
 	Reports string                // $TOWPATH_REPORTS: an empty directory of this attempt's own

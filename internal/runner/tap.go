@@ -41,6 +41,9 @@ func (r *tapReading) Close(_ context.Context, end Ended) (map[int]towpath.AtomRe
 		one.Outcome, one.Reason = towpath.OutcomeFailed, "the command printed no TAP on standard output"
 	case result.Outcome == towpath.OutcomeFailed:
 		one.Outcome, one.Reason = towpath.OutcomeFailed, result.Reason
+		if result.Counts.Failed > 0 && result.BailOut == "" && len(result.Problems) == 0 {
+			one.Reason = caseReport(r.cases).Reason
+		}
 	case one.Outcome == towpath.OutcomePassed:
 		one.Outcome, one.Reason = result.Outcome, result.Reason
 	default:
