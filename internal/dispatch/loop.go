@@ -102,6 +102,9 @@ func New(cfg Config) *Loop {
 func (l *Loop) Run(ctx context.Context) error {
 	defer close(l.ended)
 	if err := l.reload(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return fmt.Errorf("begin dispatching: %w", err)
 	}
 	timer := time.NewTimer(0)
