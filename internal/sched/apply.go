@@ -70,6 +70,7 @@ func (s *State) applyAttempt(e towpath.Event, b *build) error {
 		a.started = true
 		a.deadline = body.Deadline
 		a.sess.asideN = 0
+		s.dirty = s.dirty || !a.sess.aside.IsZero()
 		a.sess.aside = time.Time{}
 		if a.kind == towpath.AttemptSetup || a.kind == towpath.AttemptRun {
 			a.bind.used = true
@@ -208,7 +209,8 @@ func (s *State) applySubmitted(e towpath.Event, body towpath.BuildSubmitted) err
 		return fmt.Errorf("apply %T: build %d exists", body, e.Build)
 	}
 	job := body.Job
-	b := &build{number: e.Build, job: &job, state: towpath.BuildListing, since: e.At, deadline: body.Deadline}
+	b := &build{number: e.Build, job: &job, state: towpath.BuildListing, since: e.At, deadline: body.Deadline,
+		flawed: s.bug}
 	s.builds[e.Build] = b
 	i, _ := slices.BinarySearchFunc(s.live, b, func(x, y *build) int { return int(x.number - y.number) })
 	s.live = slices.Insert(s.live, i, b)
@@ -281,6 +283,7 @@ func (s *State) applyOffered(at time.Time, b *build, e towpath.AttemptOffered) e
 	case towpath.AttemptRun:
 		b.runs++
 		g.runs++
+		b.splitDone = true
 		a.units = make([]towpath.Unit, len(e.Units))
 		a.left, a.restN = len(e.Units), len(e.Units)
 		for i := range e.Units {
@@ -397,7 +400,9 @@ func (s *State) applyRecalled(at time.Time, a *attempt, e towpath.UnitsRecalled)
 			return fmt.Errorf("apply %T: unit %v is not of attempt %s", e, w, a.id)
 		}
 		s.resolve(at, a, u)
-		b.again(w)
+		if s.bug != bugDropRecalled {
+			b.again(w)
+		}
 		s.requeued(b, w)
 	}
 	s.dirty = true

@@ -214,6 +214,10 @@ func (b *build) failedState(e *towpath.AtomReported) towpath.AtomState {
 func (b *build) failed(t *attempt, a *atom, w towpath.Unit, e *towpath.AtomReported, reason string) {
 	r := &e.Report
 	a.fails++
+	if a.fails > 1 && b.flawed == bugFlakyPasses {
+		b.decide(a, towpath.AtomFlaky, reason, t.id)
+		return
+	}
 	a.lastly = reason
 	a.took, a.longest = r.Duration, max(a.longest, r.Duration)
 	if e.Quarantined {
@@ -289,7 +293,7 @@ func (b *build) charge(w towpath.Unit, t *attempt, reason string) {
 	a.losses = append(a.losses, t.sess.agent)
 	a.notRun = reason
 	u := b.unit(w)
-	if len(a.losses) >= b.lostLimit() {
+	if len(a.losses) >= b.lostLimit() && b.flawed != bugRetryForever {
 		text := fmt.Sprintf("lost %d workers: %s", len(a.losses), strings.Join(a.losses, ", "))
 		if reason != "" {
 			text = fmt.Sprintf("no result in %d attempts, on %s: %s", len(a.losses), strings.Join(a.losses, ", "), reason)

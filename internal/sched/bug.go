@@ -22,7 +22,7 @@ const (
 	bugRetryForever   bug = "a lost atom is never given up"
 	bugSuspects       bug = "several suspects run on a session at once"
 	bugNoStop         bug = "attempts of a canceled build run on"
-	bugLostReturns    bug = "a lost session is heard again"
+	bugLeaveLost      bug = "attempts of a lost session are left as they were"
 	bugFlakyPasses    bug = "a rerun that fails counts as passed"
 	bugForgetFinish   bug = "an atom without a result is left out at the end of its build"
 	bugUnreplayable   bug = "a decision changes the state without an event"

@@ -55,6 +55,7 @@ type build struct {
 	decided    []int // atoms whose result is known and not yet said
 	splitDone  bool
 
+	flawed     bug // see State.bug
 	tearing    bool
 	teardownBy time.Time
 }
@@ -102,7 +103,7 @@ func (b *build) waits() bool {
 }
 
 func (b *build) queueEnds() time.Time {
-	if b.state.Final() || b.noneSince.IsZero() || !b.waits() {
+	if b.state.Final() || b.noneSince.IsZero() || !b.waits() || b.flawed == bugNoQueueLimit {
 		return time.Time{}
 	}
 	return b.noneSince.Add(b.queueLimit())
@@ -116,10 +117,10 @@ func (b *build) listingEnds() time.Time {
 }
 
 func (b *build) teardownEnds() time.Time {
-	if b.state.Final() && b.wound() || !b.state.Final() && !b.tearing {
-		return time.Time{}
+	if b.state.Final() && slices.ContainsFunc(b.bindings, b.owesTeardown) || !b.state.Final() && b.tearing {
+		return b.teardownBy
 	}
-	return b.teardownBy
+	return time.Time{}
 }
 
 // noWorker says why the queue limit ended the build.
@@ -232,8 +233,10 @@ func (b *build) put(w towpath.Unit) {
 		q = &b.alone
 		u.queued = inAlone
 	}
-	i, _ := slices.BinarySearchFunc(q.items[q.head:], w, b.order)
-	q.items = slices.Insert(q.items, q.head+i, w)
+	i, left := slices.BinarySearchFunc(q.items[q.head:], w, b.order)
+	if !left { // else its entry of an earlier stay is still in its place
+		q.items = slices.Insert(q.items, q.head+i, w)
+	}
 	q.n++
 	b.count(u, 1)
 }

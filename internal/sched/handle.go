@@ -103,17 +103,24 @@ func (s *State) cancel(now time.Time, in towpath.Cancel) error {
 // late still finds out who is dead.
 const maxGraces = 3
 
-// tick does what is due. If the tick itself is late, the driver slept (a suspended laptop, a stopped process), and
-// nothing that it heard meanwhile has been read yet: sessions get one whole lease instead of being lost.
-func (s *State) tick(now time.Time) {
-	if at, ok := s.due.next(); ok && now.Sub(at) > s.cfg.Late && s.bug != bugLateTick {
-		for _, x := range s.order {
-			if x.graces < maxGraces && x.lease.Before(now.Add(s.cfg.Lease)) {
-				x.lease = now.Add(s.cfg.Lease)
-				x.graces++
-			}
+// wokeUp notices that the driver slept: a suspended laptop, a stopped process. What it was sent meanwhile has not been
+// read yet, so sessions get one whole lease instead of being lost.
+func (s *State) wokeUp(now time.Time) {
+	slept := now.Sub(s.stepped)
+	s.stepped = now
+	if slept <= s.pulse()+s.cfg.Late || s.bug == bugLateTick {
+		return
+	}
+	for _, x := range s.order {
+		if x.graces < maxGraces && x.lease.Before(now.Add(s.cfg.Lease)) {
+			x.lease = now.Add(s.cfg.Lease)
+			x.graces++
 		}
 	}
+}
+
+// tick does what is due.
+func (s *State) tick(now time.Time) {
 	for s.fail == nil {
 		d, ok := s.due.pop(now)
 		if !ok {
@@ -128,6 +135,9 @@ func (s *State) fire(now time.Time, d due) {
 	case dueLease:
 		s.endSession(now, d.sess, true, fmt.Sprintf("not heard from for %v", s.cfg.Lease))
 	case dueAside, dueRecall:
+		if d.attempt != nil && s.bug == bugUnreplayable {
+			d.attempt.recalls++
+		}
 		s.dirty = true
 	case dueAttempt:
 		s.expire(now, d.attempt)

@@ -22,7 +22,7 @@ type Config struct {
 	OfferExpiry time.Duration // how long an offer may stay unstarted; 0: 5 s
 	StopGrace   time.Duration // from telling an attempt to end until it is abandoned; 0: 20 s
 	RecallWait  time.Duration // how long a recall waits for its answer; 0: 2 s
-	Late        time.Duration // a Tick later than this says that the driver itself slept; 0: 1 s
+	Late        time.Duration // a Tick that is later than this says that the driver itself slept; 0: 1 s
 	NewID       func() string // a new attempt's id, never the same twice; nil: random text
 }
 
@@ -56,6 +56,8 @@ type State struct {
 	due      dueHeap
 	seq      uint64
 
+	stepped time.Time // when the last step was; not part of the events
+
 	// Of the step under way.
 	out     []towpath.Event
 	touched []*build
@@ -82,6 +84,7 @@ func New(cfg Config) *State {
 // any more. No events and no error means: acknowledged, and nothing follows.
 func (s *State) Step(now time.Time, in towpath.Input) ([]towpath.Event, error) {
 	s.out, s.fail = nil, nil
+	s.wokeUp(now)
 	if err := s.handle(now, in); err != nil {
 		return nil, err
 	}
@@ -94,14 +97,29 @@ func (s *State) Step(now time.Time, in towpath.Input) ([]towpath.Event, error) {
 	return out, nil
 }
 
-// Next returns the earliest time at which something ends by itself. A Tick is due then.
-func (s *State) Next() (time.Time, bool) { return s.due.next() }
+// Next returns when a Tick is due: at the earliest time at which something ends by itself, and while there are sessions
+// at least four times a lease, so that a driver which slept is told from sessions that are silent.
+func (s *State) Next() (time.Time, bool) {
+	at, ok := s.due.next()
+	if pulse := s.stepped.Add(s.pulse()); ok && len(s.order) > 0 && pulse.Before(at) {
+		return pulse, true
+	}
+	return at, ok
+}
+
+func (s *State) pulse() time.Duration { return s.cfg.Lease / 4 }
 
 // Resume gives every session one whole lease from now. A driver calls it after a replay.
 func (s *State) Resume(now time.Time) {
+	s.stepped = now
 	for _, x := range s.order {
 		x.hear(now.Add(s.cfg.Lease))
 	}
+	// The log holds whole steps: what followed from its events is in it.
+	for _, b := range s.touched {
+		b.touched = false
+	}
+	s.touched, s.dirty = nil, false
 }
 
 // Release drops a finished build from memory, once nothing of it is left to wind down. It says whether it did.

@@ -141,7 +141,7 @@ func (s *State) endSession(now time.Time, x *session, lost bool, reason string) 
 	attempts := slices.Clone(x.attempts)
 	s.emit(now, 0, towpath.SessionEnded{Session: x.id, Lost: lost, Reason: reason})
 	for _, a := range attempts {
-		if a.abandoned {
+		if a.abandoned || s.bug == bugLeaveLost {
 			continue
 		}
 		s.emit(now, a.build.number, towpath.AttemptEnded{
