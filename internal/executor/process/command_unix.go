@@ -72,6 +72,10 @@ func explainStart(t executor.Task, path string, err error) error {
 	config := func(format string, args ...any) error {
 		return &towpath.Error{Code: towpath.CodeConfig, Message: fmt.Sprintf("cannot run %q: ", name) + fmt.Sprintf(format, args...), Err: err}
 	}
+	if late := (*lateStart)(nil); errors.As(err, &late) {
+		return &towpath.Error{Code: towpath.CodeUnavailable, Err: err, Message: fmt.Sprintf(
+			"%q did not start within %s; is the file system of %s or of directory %s away?", name, startLimit, path, t.Dir)}
+	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return fmt.Errorf("start %q: %w", name, err)

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -77,7 +78,12 @@ type tree struct {
 
 func (h *host) newTree(executor.Task) (*tree, error) { return &tree{host: h}, nil }
 
-func (h *host) start(tr *tree, path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+// lateStart is of Linux alone: here a start is waited for.
+type lateStart struct{ error }
+
+func (*lateStart) undo() {}
+
+func (h *host) start(_ context.Context, tr *tree, path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	attr.Sys = &syscall.SysProcAttr{Setsid: true}
 	p, err := os.StartProcess(path, argv, attr)
 	if err != nil {

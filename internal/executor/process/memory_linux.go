@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -81,3 +82,24 @@ func (g *memoryGroup) oomKills() int64 {
 }
 
 func (g *memoryGroup) remove() error { return removeGroups(g.dir) }
+
+// oomCounter follows the kernel's count of processes killed for want of memory.
+type oomCounter struct {
+	seen atomic.Int64
+	at   atomic.Int64
+}
+
+// look reads the count.
+func (c *oomCounter) look() int64 {
+	n := vmstat("oom_kill ")
+	c.seen.Store(n)
+	c.at.Store(time.Now().UnixMilli())
+	return n
+}
+
+// refresh reads the count unless that was done within the last second.
+func (c *oomCounter) refresh() {
+	if time.Now().UnixMilli()-c.at.Load() > 1000 {
+		c.look()
+	}
+}

@@ -85,7 +85,7 @@ func TestAKillForWantOfMemoryOfTheHostIsNamedAsSuch(t *testing.T) {
 			}
 			task.Argv = []string{"sh", "-c", `echo $$ >"$1/cgroup.procs"; ` + eater, "sh", dir}
 			res, err = e.Run(t.Context(), task)
-			if err != nil || res.End != executor.EndMemory || res.Signal != "SIGKILL" {
+			if err != nil || res.End != executor.EndMemory || res.Signal != "SIGKILL" || len(res.Leftovers) > 0 {
 				t.Errorf("killed for want of memory: got %+v, %v", res, err)
 			}
 		})

@@ -29,6 +29,7 @@ type Config struct {
 // The limits of what is waited for once a task is over or told to stop.
 const (
 	defaultGrace = 5 * time.Second
+	startLimit   = 30 * time.Second       // for the kernel to start a command
 	lingerLimit  = 300 * time.Millisecond // for processes that the main process left behind to end by themselves
 	leaveLimit   = 300 * time.Millisecond // from TERM to KILL for those that do not
 	killLimit    = 5 * time.Second        // for killed processes to be gone

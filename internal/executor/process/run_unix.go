@@ -50,7 +50,11 @@ func (e *Executor) Run(ctx context.Context, t executor.Task) (executor.Result, e
 		return executor.Result{}, err
 	}
 	r.started = time.Now()
-	p, err := r.start(e, path)
+	p, err := r.start(ctx, e, path)
+	if late := (*lateStart)(nil); errors.As(err, &late) {
+		e.tasks.Go(func() { late.undo(); r.out.abandon(); r.release(e) })
+		return executor.Result{}, err
+	}
 	if err != nil {
 		r.out.abandon()
 		r.release(e)
@@ -104,8 +108,8 @@ func (r *run) release(e *Executor) {
 	}
 }
 
-func (r *run) start(e *Executor, path string) (*os.Process, error) {
-	p, err := e.host.start(r.tree, path, r.task.Argv, &os.ProcAttr{
+func (r *run) start(ctx context.Context, e *Executor, path string) (*os.Process, error) {
+	p, err := e.host.start(ctx, r.tree, path, r.task.Argv, &os.ProcAttr{
 		Dir:   r.task.Dir,
 		Env:   r.tree.environ(r.task.Env),
 		Files: []*os.File{e.null, r.out.stdout.childEnd, r.out.stderr.childEnd},
