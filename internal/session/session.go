@@ -49,6 +49,8 @@ func (h *Hub) Serve(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	defer func() { _ = hangUp() }() // by then the session's end is settled
+	// The end of its context alone does not break a stream that waits for something to send.
+	defer context.AfterFunc(sctx, func() { _ = hangUp() })()
 	s := &session{
 		id: newID(), cfg: h.cfg, stream: client.Session(sctx), cancel: cancel,
 		box: newMailbox(h.cfg.Mailbox), in: newInbox(h.cfg.Inbox), beat: make(chan struct{}, 1),

@@ -50,7 +50,7 @@ func Client(ctx context.Context, conn net.Conn, ping time.Duration) (AgentServic
 	httpClient := &http.Client{Transport: cc}
 	client := NewAgentServiceClient(httpClient, "http://agent",
 		connect.WithReadMaxBytes(MaxMessage), connect.WithSendMaxBytes(MaxMessage), connect.WithSendCompression(""))
-	return client, func() error { return errors.Join(cc.Close(), conn.Close()) }, nil
+	return client, func() error { return errors.Join(conn.Close(), cc.Close()) }, nil
 }
 
 // Serve makes the agent's side of conn: it serves h there until the connection has ended or ctx has, and returns when all
