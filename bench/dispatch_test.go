@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +23,8 @@ import (
 type idleAgent struct {
 	loop    *dispatch.Loop
 	offers  chan towpath.Offer
-	started chan begun // if not nil: gets each run as it begins
+	started chan begun                         // if not nil: gets each run as it begins
+	held    atomic.Pointer[chan towpath.Offer] // if not nil: gets the offers of the session "chatty", which are begun and go on
 }
 
 type begun struct {
@@ -30,7 +34,7 @@ type begun struct {
 
 func (a *idleAgent) Send(cmd towpath.Command) error {
 	if o, ok := cmd.(towpath.Offer); ok {
-		a.offers <- o // room for every slot
+		a.offers <- o // there is room for every slot
 	}
 	return nil
 }
@@ -45,10 +49,17 @@ func (a *idleAgent) run(ctx context.Context) error {
 			return nil
 		case o = <-a.offers:
 		}
-		if a.started != nil && o.Kind == towpath.AttemptRun {
+		if a.started != nil && o.Session != "chatty" && o.Kind == towpath.AttemptRun {
 			a.started <- begun{o.Units[0].Name, time.Now()}
 		}
 		ins := []towpath.Input{towpath.Started{Session: o.Session, Attempt: o.Attempt}}
+		if o.Session == "chatty" {
+			if err := a.loop.Call(ctx, ins[0]); err != nil {
+				return err
+			}
+			*a.held.Load() <- o
+			continue
+		}
 		for _, u := range o.Units {
 			ins = append(ins, towpath.AtomBegan{Session: o.Session, Attempt: o.Attempt, Atom: u.Atom, Part: u.Part})
 			ins = append(ins, towpath.AtomDone{Session: o.Session, Attempt: o.Attempt, Atom: u.Atom, Part: u.Part,
@@ -115,35 +126,59 @@ func BenchmarkDispatch(b *testing.B) {
 			const atoms = 10_000
 			agent := startDispatch(b, sync, 64)
 			for b.Loop() {
-				n, err := agent.loop.Submit(b.Context(), "bench", towpath.Submit{Job: benchJob(atoms)})
-				if err != nil {
-					b.Fatal(err)
-				}
-				last := towpath.BuildFinished{}
-				for e, err := range agent.loop.Watch(b.Context(), n, 1) {
-					if err != nil {
-						b.Fatal(err)
-					}
-					if v, ok := e.Event.Body.(towpath.BuildFinished); ok {
-						last = v
-					}
-				}
-				if last.Atoms.Passed != atoms {
-					b.Fatalf("%d of %d atoms passed: %+v", last.Atoms.Passed, atoms, last)
-				}
+				runBuild(b, agent, atoms)
 			}
 			b.ReportMetric(float64(atoms*b.N)/b.Elapsed().Seconds(), "atoms/s")
 		})
 	}
 }
 
+// BenchmarkLargeBuild is BenchmarkDispatch with 100,000 atoms in one build, which are known from the second one on. It
+// also reports what the whole process took from the system.
+func BenchmarkLargeBuild(b *testing.B) {
+	const atoms = 100_000
+	agent := startDispatch(b, store.SyncNormal, 64)
+	for b.Loop() {
+		runBuild(b, agent, atoms)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	b.ReportMetric(float64(m.Sys)/(1<<20), "MiB")
+	b.ReportMetric(float64(atoms*b.N)/b.Elapsed().Seconds(), "atoms/s")
+}
+
+func runBuild(b *testing.B, agent *idleAgent, atoms int) {
+	b.Helper()
+	n, err := agent.loop.Submit(b.Context(), "bench", towpath.Submit{Job: benchJob(atoms)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	last := towpath.BuildFinished{}
+	for e, err := range agent.loop.Watch(b.Context(), n, 1) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		if v, ok := e.Event.Body.(towpath.BuildFinished); ok {
+			last = v
+		}
+	}
+	if last.Atoms.Passed != atoms {
+		b.Fatalf("%d of %d atoms passed: %+v", last.Atoms.Passed, atoms, last)
+	}
+}
+
 // BenchmarkSubmitToStart measures, at 50 builds a second whatever becomes of the earlier ones, how long it takes from a
-// submission to the moment at which its atom is begun.
+// submission to the moment at which its atom is begun: with nothing else to do, and beside tests that print as fast as
+// their output is taken.
 func BenchmarkSubmitToStart(b *testing.B) {
-	for _, sync := range []store.Sync{store.SyncNormal, store.SyncFull} {
-		b.Run("synchronous="+string(sync), func(b *testing.B) {
+	for _, c := range []struct {
+		sync   store.Sync
+		chatty int
+	}{{store.SyncNormal, 0}, {store.SyncFull, 0}, {store.SyncNormal, 4}} {
+		b.Run(fmt.Sprintf("synchronous=%s/chatty=%d", c.sync, c.chatty), func(b *testing.B) {
 			const builds, every = 200, 20 * time.Millisecond
-			agent := startDispatch(b, sync, 64)
+			agent := startDispatch(b, c.sync, 64)
+			written := agent.chat(b, c.chatty)
 			agent.started = make(chan begun, builds)
 			var took []time.Duration
 			for b.Loop() {
@@ -152,6 +187,7 @@ func BenchmarkSubmitToStart(b *testing.B) {
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2])/1e6, "p50-ms")
 			b.ReportMetric(float64(took[len(took)*99/100])/1e6, "p99-ms")
+			b.ReportMetric(float64(written.Load())/(1<<20)/b.Elapsed().Seconds(), "log-MiB/s")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
@@ -189,4 +225,67 @@ func openLoop(b *testing.B, agent *idleAgent, builds int, every time.Duration) [
 		b.Fatal(err)
 	}
 	return took
+}
+
+// chat has a build's attempts print without a pause until the end of the benchmark.
+func (a *idleAgent) chat(b *testing.B, printers int) *atomic.Int64 {
+	b.Helper()
+	written := &atomic.Int64{}
+	if printers == 0 {
+		return written
+	}
+	if err := a.loop.Call(b.Context(), towpath.Hello{Session: "chatty", Agent: "chatty", Slots: printers, Labels: []string{"chatty"}, Speed: 1}); err != nil {
+		b.Fatal(err)
+	}
+	held := make(chan towpath.Offer, printers)
+	a.held.Store(&held)
+	job := benchJob(printers)
+	job.Labels = []string{"chatty"}
+	if _, err := a.loop.Submit(b.Context(), "bench", towpath.Submit{Job: job}); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var g errgroup.Group
+	for i := range printers {
+		o := <-held
+		g.Go(func() error {
+			// Half noise, half repetition: it packs about as well as the output of tests does.
+			r := rand.New(rand.NewPCG(1, uint64(i)))
+			data := make([]byte, 64<<10)
+			for k := range data {
+				data[k] = "0123456789abcdef"[r.IntN(16)]
+			}
+			for at := int64(0); ; at += int64(len(data)) {
+				err := a.loop.Logs(ctx, "chatty", []store.LogChunk{{Attempt: o.Attempt, Offset: at, Data: data}})
+				if ctx.Err() != nil {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				written.Add(int64(len(data)))
+			}
+		})
+	}
+	g.Go(func() error {
+		beat := time.NewTicker(time.Second)
+		defer beat.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-beat.C:
+			}
+			if err := a.loop.Call(ctx, towpath.Beat{Session: "chatty"}); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	})
+	b.Cleanup(func() {
+		cancel()
+		if err := g.Wait(); err != nil {
+			b.Error(err)
+		}
+	})
+	return written
 }

@@ -43,8 +43,8 @@ func (t *tx) writeBuild(b *liveBuild) error {
 	if err != nil {
 		return err
 	}
-	return t.exec(`UPDATE builds SET state = ?, reason = ?, by = ?, started = ?, finished = ?, deadline = ?, atoms = ?, cases = ?, lower_bound = ?, floor = ? WHERE number = ?`,
-		string(b.state), b.reason, b.by, micros(b.started), micros(b.finished), micros(b.deadline), string(atoms), string(cases), int64(b.bound), b.floor, int64(b.number))
+	return t.exec(`UPDATE builds SET state = ?, reason = ?, by = ?, started = ?, finished = ?, deadline = ?, atoms = ?, cases = ?, lower_bound = ?, floor = ?, code = ? WHERE number = ?`,
+		string(b.state), b.reason, b.by, micros(b.started), micros(b.finished), micros(b.deadline), string(atoms), string(cases), int64(b.bound), b.floor, string(b.code), int64(b.number))
 }
 
 func (t *tx) flushAtoms(b *liveBuild) error {

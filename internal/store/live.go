@@ -42,6 +42,7 @@ type liveBuild struct {
 	cases      towpath.Counts
 	bound      time.Duration
 	floor      string
+	code       towpath.Code
 	atoms      []liveAtom
 	attempts   map[towpath.AttemptID]*liveAttempt
 	open       int // attempts that have not ended
@@ -152,7 +153,7 @@ func (b *liveBuild) apply(e towpath.Event) {
 		b.applyAtomFinished(e.At, v)
 	case towpath.BuildFinished:
 		b.state, b.reason, b.finished = v.State, v.Reason, e.At
-		b.counts, b.bound, b.floor = v.Atoms, v.LowerBound, v.Floor
+		b.counts, b.bound, b.floor, b.code = v.Atoms, v.LowerBound, v.Floor, v.Code
 	}
 }
 

@@ -62,11 +62,11 @@ func (t *tx) liveBuild(number towpath.BuildNumber) (*liveBuild, error) {
 }
 
 func (t *tx) loadBuild(b *liveBuild) error {
-	err := t.each("SELECT owner, project, job, state, reason, by, started, finished, deadline, atoms, cases, lower_bound, floor FROM builds WHERE number = ?",
+	err := t.each("SELECT owner, project, job, state, reason, by, started, finished, deadline, atoms, cases, lower_bound, floor, code FROM builds WHERE number = ?",
 		[]any{b.number}, func(s scanner) error {
 			var started, finished, deadline int64
 			var atoms, cases []byte
-			if err := s.Scan(&b.owner, &b.project, &b.job, &b.state, &b.reason, &b.by, &started, &finished, &deadline, &atoms, &cases, &b.bound, &b.floor); err != nil {
+			if err := s.Scan(&b.owner, &b.project, &b.job, &b.state, &b.reason, &b.by, &started, &finished, &deadline, &atoms, &cases, &b.bound, &b.floor, &b.code); err != nil {
 				return err
 			}
 			b.started, b.finished, b.deadline = fromMicros(started), fromMicros(finished), fromMicros(deadline)

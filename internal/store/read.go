@@ -12,14 +12,14 @@ import (
 )
 
 const selectBuilds = `SELECT b.number, b.project, b.job, b.state, b.reason, b.by, b.owner, coalesce(o.pid, 0), coalesce(o.socket, ''), coalesce(o.started, 0),
-	b.started, b.finished, b.deadline, b.atoms, b.cases, b.lower_bound, b.floor FROM builds b LEFT JOIN owners o ON o.id = b.owner`
+	b.started, b.finished, b.deadline, b.atoms, b.cases, b.lower_bound, b.floor, b.code FROM builds b LEFT JOIN owners o ON o.id = b.owner`
 
 func scanBuild(s scanner) (towpath.BuildInfo, error) {
 	var b towpath.BuildInfo
 	var owned, started, finished, deadline int64
 	var atoms, cases []byte
 	if err := s.Scan(&b.Number, &b.Project, &b.Job, &b.State, &b.Reason, &b.By, &b.Owner.ID, &b.Owner.PID, &b.Owner.Socket, &owned,
-		&started, &finished, &deadline, &atoms, &cases, &b.LowerBound, &b.Floor); err != nil {
+		&started, &finished, &deadline, &atoms, &cases, &b.LowerBound, &b.Floor, &b.Code); err != nil {
 		return b, err
 	}
 	b.Owner.Started, b.Started, b.Finished, b.Deadline = fromMicros(owned), fromMicros(started), fromMicros(finished), fromMicros(deadline)

@@ -33,6 +33,10 @@ func (db *DB) open(ctx context.Context, o Options) error {
 	if db.conn, err = db.writer.Conn(ctx); err != nil {
 		return err
 	}
+	// Waiting for other processes is begin's affair from here on.
+	if _, err = db.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
+		return err
+	}
 	if db.reader, err = sql.Open("sqlite", dsn(o, "query_only(1)")); err != nil {
 		return err
 	}
@@ -50,6 +54,11 @@ func dsn(o Options, more string) string {
 	// The WAL is cut back to this after a checkpoint, so that one huge batch does not keep its size for good.
 	q.Add("_pragma", "journal_size_limit(67108864)")
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: o.Path}).EscapedPath(), RawQuery: q.Encode()}).String()
+}
+
+func isBusy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
 func isDuplicate(err error) bool {

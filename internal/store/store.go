@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/towpath/towpath"
@@ -37,6 +38,7 @@ type Options struct {
 type DB struct {
 	path   string
 	log    *slog.Logger
+	busy   time.Duration
 	reader *sql.DB
 	writer *sql.DB
 	conn   *sql.Conn // the writer's only connection
@@ -61,7 +63,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	db := &DB{path: o.Path, log: o.Logger, turn: make(chan struct{}, 1), stmts: map[string]*sql.Stmt{}, live: newLive()}
+	db := &DB{path: o.Path, log: o.Logger, busy: o.Busy, turn: make(chan struct{}, 1), stmts: map[string]*sql.Stmt{}, live: newLive()}
 	var err error
 	if db.codec, err = newCodec(); err != nil {
 		return nil, err
@@ -106,6 +108,9 @@ func (db *DB) Path() string { return db.path }
 
 var errClosed = towpath.Errorf(towpath.CodeUnavailable, "the store is closed: Towpath is stopping")
 
+// busyPause is about how long a write waits before it looks again whether another process has finished its own.
+const busyPause = time.Millisecond
+
 // tx is the writer's connection in a transaction.
 type tx struct {
 	ctx context.Context
@@ -125,21 +130,37 @@ func (db *DB) update(ctx context.Context, what string, f func(*tx) error) error 
 		return errClosed
 	}
 	t := &tx{ctx: context.WithoutCancel(ctx), db: db}
-	err := t.exec("BEGIN IMMEDIATE")
+	if err := t.begin(ctx); err != nil {
+		return db.explain(what, err)
+	}
+	err := f(t)
 	if err == nil {
-		err = f(t)
-		if err == nil {
-			err = t.exec("COMMIT")
-		}
-		if err != nil {
-			// SQLite has rolled back by itself after some errors, and then this one says so.
-			_ = t.exec("ROLLBACK")
-		}
+		err = t.exec("COMMIT")
 	}
 	if err != nil {
-		db.live = newLive() // it may hold what was not written
+		_ = t.exec("ROLLBACK") // SQLite has rolled back by itself after some errors, and then this one says so
+		db.live = newLive()    // it may hold what was not written
 	}
 	return db.explain(what, err)
+}
+
+// begin waits for the turn of this process among those that have the file open. SQLite's own wait backs off so far that a
+// process which writes all the time keeps others out for half a second; a short pause of random length does not.
+func (t *tx) begin(ctx context.Context) error {
+	until := time.Now().Add(t.db.busy)
+	for {
+		err := t.exec("BEGIN IMMEDIATE")
+		if err == nil || !isBusy(err) || time.Now().After(until) {
+			return err
+		}
+		pause := time.NewTimer(busyPause/2 + rand.N(busyPause))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return context.Cause(ctx)
+		case <-pause.C:
+		}
+	}
 }
 
 func (t *tx) stmt(query string) (*sql.Stmt, error) {

@@ -28,6 +28,7 @@ CREATE TABLE builds (
     cases       TEXT NOT NULL DEFAULT '{}',
     lower_bound INTEGER NOT NULL DEFAULT 0,
     floor       TEXT NOT NULL DEFAULT '',
+    code        TEXT NOT NULL DEFAULT '', -- of an errored build: who must act
     released    INTEGER NOT NULL DEFAULT 0 -- 1: its owner need not replay it
 );
 CREATE INDEX builds_unfinished ON builds (number) WHERE finished = 0;
