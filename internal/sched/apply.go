@@ -360,6 +360,7 @@ func (s *State) applyReported(at time.Time, a *attempt, e towpath.AtomReported) 
 		s.resolve(at, a, u)
 	}
 	a.reported++
+	b.cases += e.Report.Counts.Total
 	s.learnSpeed(a, u, &e.Report)
 	b.judge(a, e.Unit, &e)
 	s.requeued(b, e.Unit)

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/towpath/towpath"
@@ -220,7 +221,7 @@ func (s *State) listed(now time.Time, b *build, a *attempt, in towpath.Done) {
 		if reason == "" {
 			reason = "outcome " + string(in.Outcome)
 		}
-		s.finish(now, b, towpath.BuildErrored, fmt.Sprintf("listing the atoms failed on %s: %s", a.sess.agent, reason))
+		s.finish(now, b, errored(towpath.CodeConfig, fmt.Sprintf("listing the atoms failed on %s: %s", a.sess.agent, reason)))
 		return
 	}
 	atoms := make([]towpath.ListedAtom, len(in.Atoms))
@@ -230,22 +231,33 @@ func (s *State) listed(now time.Time, b *build, a *attempt, in towpath.Done) {
 	s.list(now, b, atoms)
 }
 
+// nothingListed says where atoms were looked for.
+func nothingListed(job *towpath.Job) string {
+	switch {
+	case job.Atoms.Command != "":
+		return fmt.Sprintf("the command %q printed none", job.Atoms.Command)
+	case len(job.Atoms.Glob) > 0:
+		return "no file matches " + strings.Join(job.Atoms.Glob, ", ")
+	}
+	return "the list is empty"
+}
+
 // list fixes the atoms of a build, or ends it if they cannot be used.
 func (s *State) list(now time.Time, b *build, atoms []towpath.ListedAtom) {
 	seen := make(map[string]bool, len(atoms))
 	for _, a := range atoms {
 		switch {
 		case a.Name == "":
-			s.finish(now, b, towpath.BuildErrored, "an atom without a name was listed")
+			s.finish(now, b, errored(towpath.CodeConfig, "an atom without a name was listed"))
 			return
 		case seen[a.Name]:
-			s.finish(now, b, towpath.BuildErrored, fmt.Sprintf("atom %q is listed twice; each must have one result, so names must differ", a.Name))
+			s.finish(now, b, errored(towpath.CodeConfig, fmt.Sprintf("atom %q is listed twice; each must have one result, so names must differ", a.Name)))
 			return
 		}
 		seen[a.Name] = true
 	}
 	if len(atoms) == 0 && !b.job.AllowEmpty {
-		s.finish(now, b, towpath.BuildErrored, "no atoms were listed; if that is right, set allow_empty: true")
+		s.finish(now, b, errored(towpath.CodeConfig, "no atoms: "+nothingListed(b.job)+"; if that is right, set allow_empty: true"))
 		return
 	}
 	s.emit(now, b.number, towpath.AtomsListed{Atoms: atoms})

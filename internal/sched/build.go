@@ -45,6 +45,7 @@ type build struct {
 
 	atoms      []*atom
 	unfinished int
+	cases      int   // that were reported, by all attempts
 	queue      queue // units that wait, never-run ones first, then longest first
 	alone      queue // units that wait and must be a batch of their own
 	waitSum    time.Duration

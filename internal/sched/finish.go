@@ -22,7 +22,7 @@ func (s *State) conclude(now time.Time, b *build) {
 		}
 	}
 	if why := b.hopeless(); why != "" {
-		s.finish(now, b, towpath.BuildErrored, why)
+		s.finish(now, b, errored(b.hopelessCode(), why))
 		return
 	}
 	if b.state != towpath.BuildRunning || b.unfinished > 0 {
@@ -49,8 +49,7 @@ func (s *State) conclude(now time.Time, b *build) {
 		}
 		return
 	}
-	state, reason := b.result()
-	s.finish(now, b, state, reason)
+	s.finish(now, b, b.result())
 }
 
 func (s *State) teardownBy(now time.Time, b *build) time.Time {
@@ -104,27 +103,48 @@ func (b *build) hopeless() string {
 	return fmt.Sprintf("setup failed on %d workers; on %s", n, b.setupFail[n-1])
 }
 
+// hopelessCode says who must act on a build that is hopeless: whoever wrote its setup, or whoever runs the workers.
+func (b *build) hopelessCode() towpath.Code {
+	if n := b.lostLimit(); len(b.listLost) >= n || len(b.setupLost) >= n {
+		return towpath.CodeUnavailable
+	}
+	return towpath.CodeConfig
+}
+
+// verdict is how a build ends. The code says who must act on one that is errored.
+type verdict struct {
+	state  towpath.BuildState
+	code   towpath.Code
+	reason string
+}
+
+func errored(code towpath.Code, reason string) verdict {
+	return verdict{towpath.BuildErrored, code, reason}
+}
+
 // result is what the results of the atoms amount to.
-func (b *build) result() (towpath.BuildState, string) {
+func (b *build) result() verdict {
 	n := b.tally()
 	text := func(k int, what string) string { return fmt.Sprintf("%d of %d atoms %s", k, n.Total, what) }
 	switch {
 	case n.Total == 0:
-		return towpath.BuildPassed, "no atoms"
+		return verdict{towpath.BuildPassed, "", "no atoms"}
 	case n.Failed > 0 && n.Lost > 0:
-		return towpath.BuildFailed, text(n.Failed, "failed") + ", " + text(n.Lost, "lost")
+		return verdict{towpath.BuildFailed, "", text(n.Failed, "failed") + ", " + text(n.Lost, "lost")}
 	case n.Failed > 0:
-		return towpath.BuildFailed, text(n.Failed, "failed")
+		return verdict{towpath.BuildFailed, "", text(n.Failed, "failed")}
 	case n.Lost > 0:
 		for _, a := range b.atoms {
 			if a.state == towpath.AtomLost {
-				return towpath.BuildErrored, fmt.Sprintf("%s; %s: %s", text(n.Lost, "lost"), a.name, a.reason)
+				return errored(towpath.CodeUnavailable, fmt.Sprintf("%s; %s: %s", text(n.Lost, "lost"), a.name, a.reason))
 			}
 		}
 	case n.Flaky > 0:
-		return towpath.BuildPassed, text(n.Flaky, "flaky")
+		return verdict{towpath.BuildPassed, "", text(n.Flaky, "flaky")}
+	case n.Skipped == n.Total && b.cases == 0 && !b.job.AllowEmpty:
+		return errored(towpath.CodeConfig, fmt.Sprintf("no tests: %d atoms were listed and none of them has a test; if that is right, set allow_empty: true", n.Total))
 	}
-	return towpath.BuildPassed, ""
+	return verdict{towpath.BuildPassed, "", ""}
 }
 
 func (b *build) tally() towpath.Counts {
@@ -154,7 +174,8 @@ func (b *build) tally() towpath.Counts {
 
 // finish ends a build at once. Atoms without a result are canceled with the reason, attempts are told to end and wind
 // down, and teardowns follow where something ran. A build that ends for want of means has failed if a test failed.
-func (s *State) finish(now time.Time, b *build, state towpath.BuildState, reason string) {
+func (s *State) finish(now time.Time, b *build, v verdict) {
+	state, code, reason := v.state, v.code, v.reason
 	for len(b.decided) > 0 && s.fail == nil {
 		s.say(now, b, b.atoms[b.decided[0]])
 	}
@@ -167,14 +188,14 @@ func (s *State) finish(now time.Time, b *build, state towpath.BuildState, reason
 	}
 	n := b.tally()
 	if state == towpath.BuildErrored && n.Failed > 0 {
-		state = towpath.BuildFailed
+		state, code = towpath.BuildFailed, ""
 	}
 	for _, a := range slices.Clone(b.active) {
 		if a.kind != towpath.AttemptTeardown && s.bug != bugNoStop {
 			s.stop(now, a, towpath.StopCanceled, either(reason, "its build has ended"))
 		}
 	}
-	e := towpath.BuildFinished{State: state, Reason: reason, Atoms: n}
+	e := towpath.BuildFinished{State: state, Reason: reason, Code: code, Atoms: n}
 	e.LowerBound, e.Floor = b.bound()
 	if b.job.Teardown != "" && !b.tearing {
 		for _, g := range b.bindings {
@@ -217,6 +238,5 @@ func (s *State) giveUpTeardown(now time.Time, b *build) {
 	for _, a := range slices.Clone(b.active) {
 		s.stop(now, a, towpath.StopUnneeded, "teardown took too long")
 	}
-	state, reason := b.result()
-	s.finish(now, b, state, reason)
+	s.finish(now, b, b.result())
 }

@@ -95,7 +95,7 @@ func (s *State) cancel(now time.Time, in towpath.Cancel) error {
 	if in.By != "" {
 		reason = "canceled by " + in.By
 	}
-	s.finish(now, b, towpath.BuildCanceled, reason)
+	s.finish(now, b, verdict{towpath.BuildCanceled, "", reason})
 	return nil
 }
 
@@ -142,11 +142,11 @@ func (s *State) fire(now time.Time, d due) {
 	case dueAttempt:
 		s.expire(now, d.attempt)
 	case dueBuild:
-		s.finish(now, d.build, towpath.BuildErrored, fmt.Sprintf("the build took longer than %v", d.build.limit()))
+		s.finish(now, d.build, errored(towpath.CodeUnavailable, fmt.Sprintf("the build took longer than %v", d.build.limit())))
 	case dueQueue:
-		s.finish(now, d.build, towpath.BuildErrored, d.build.noWorker())
+		s.finish(now, d.build, errored(towpath.CodeUnavailable, d.build.noWorker()))
 	case dueListing:
-		s.finish(now, d.build, towpath.BuildErrored, fmt.Sprintf("listing the atoms took longer than %v", d.build.setupLimit()))
+		s.finish(now, d.build, errored(towpath.CodeUnavailable, fmt.Sprintf("listing the atoms took longer than %v", d.build.setupLimit())))
 	case dueTeardown:
 		s.giveUpTeardown(now, d.build)
 	}

@@ -345,6 +345,6 @@ func (b *liveBuild) errored(at time.Time, reason string) []towpath.Event {
 			count(&counts, towpath.AtomCanceled)
 		}
 	}
-	add(towpath.BuildFinished{State: towpath.BuildErrored, Reason: reason, Atoms: counts, LowerBound: b.bound})
+	add(towpath.BuildFinished{State: towpath.BuildErrored, Reason: reason, Code: towpath.CodeUnavailable, Atoms: counts, LowerBound: b.bound})
 	return events
 }
