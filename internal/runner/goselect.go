@@ -2,6 +2,7 @@ package runner
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/towpath/towpath"
@@ -12,34 +13,18 @@ const maxSelection = 32 << 10
 
 // goPattern is a -run pattern for exactly the named tests and what lies below them. The go command takes a pattern apart
 // at each slash and matches the parts one by one, anchored nowhere, so each is quoted and anchored by itself. It makes
-// names unique (#01) before it matches, so they are stable. A name below another that is selected anyway is left out.
+// names unique (#01) before it matches, so they are stable.
 func goPattern(names []string) string {
-	chosen := make(map[string]bool, len(names))
-	for _, n := range names {
-		chosen[n] = true
-	}
-	var patterns []string
-	for _, n := range names {
-		if !chosen[n] || coveredByParent(n, chosen) {
-			continue
-		}
-		chosen[n] = false
+	patterns := make([]string, len(names))
+	for k, n := range names {
 		parts := strings.Split(n, "/")
 		for i, p := range parts {
 			parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 		}
-		patterns = append(patterns, strings.Join(parts, "/"))
+		patterns[k] = strings.Join(parts, "/")
 	}
-	return strings.Join(patterns, "|")
-}
-
-func coveredByParent(name string, chosen map[string]bool) bool {
-	for i := strings.LastIndexByte(name, '/'); i > 0; i = strings.LastIndexByte(name[:i], '/') {
-		if _, ok := chosen[name[:i]]; ok {
-			return true
-		}
-	}
-	return false
+	slices.Sort(patterns)
+	return strings.Join(slices.Compact(patterns), "|")
 }
 
 // goSelection is the pattern for the units' cases, or "" if the units are to be run whole.
@@ -51,17 +36,17 @@ func goSelection(units []towpath.OfferedUnit) string {
 		}
 		names = append(names, u.Cases...)
 	}
-	if p := goPattern(names); len(p) <= maxSelection {
+	if p := goPattern(leaves(names)); len(p) <= maxSelection {
 		return p
 	}
 	return ""
 }
 
-// failedLeaves are the names of the failed tests that are worth selecting: a test whose subtest failed is left out, since
-// selecting the subtest runs the test around it too.
-func failedLeaves(failed []string) []string {
+// leaves are the names without those of tests around others of them: to run a subtest is to run the test around it, but
+// not its other subtests.
+func leaves(names []string) []string {
 	around := make(map[string]bool)
-	for _, n := range failed {
+	for _, n := range names {
 		for i := strings.IndexByte(n, '/'); i >= 0; {
 			around[n[:i]] = true
 			next := strings.IndexByte(n[i+1:], '/')
@@ -71,11 +56,11 @@ func failedLeaves(failed []string) []string {
 			i += 1 + next
 		}
 	}
-	var leaves []string
-	for _, n := range failed {
+	var inner []string
+	for _, n := range names {
 		if !around[n] {
-			leaves = append(leaves, n)
+			inner = append(inner, n)
 		}
 	}
-	return leaves
+	return inner
 }

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/towpath/towpath"
@@ -261,4 +262,25 @@ func TestPytestTellsOfFailedFilesAndOfBeginningsAtOnce(t *testing.T) {
 	o.check(t, 0, towpath.OutcomeFailed, "assert 1 == 2")
 	same(t, o.states(1), "passed sub/test_b.py::test_b")
 	same(t, o.states(2), "passed TestC::test_c")
+}
+
+func TestPytestWithXdistIsReadFromItsController(t *testing.T) {
+	t.Parallel()
+	g := pytestRig(t, map[string]string{
+		"test_a.py": "import os\n\ndef test_a():\n    assert 1 == 2\n\ndef test_b():\n    pass\n\ndef test_c():\n    pass\n\ndef test_d():\n    os._exit(0)\n",
+		"test_b.py": "def test_a():\n    pass\n",
+		"test_c.py": "import nothing_of_the_kind\n",
+	})
+	python, err := exec.Command("sh", "-c", pytestLookup, "towpath", "python3").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	need(t, "pytest-xdist", "install python3-pytest-xdist", exec.Command(strings.TrimSpace(string(python)), "-c", "import xdist").Run() == nil)
+	g.env = []string{"PYTEST_ADDOPTS=-n 2"}
+	o := g.pytest(units("test_a.py", "test_b.py"))
+	o.check(t, 0, towpath.OutcomeFailed, "")
+	same(t, o.states(0), "failed test_a", "passed test_b", "passed test_c", "failed test_d")
+	o.check(t, 1, towpath.OutcomePassed, "")
+	o = g.pytest(units("test_b.py", "test_c.py"))
+	o.check(t, 1, towpath.OutcomeFailed, "nothing_of_the_kind")
 }

@@ -26,7 +26,6 @@ type pytestEvent struct {
 	Message string        `json:"message"`
 	Text    string        `json:"text"`
 	Items   []pytestEvent `json:"items"`
-	Exit    int           `json:"exit"`
 }
 
 // pytestReading follows one pytest.
@@ -42,6 +41,7 @@ type pytestReading struct {
 	fault    string // an internal error of pytest, one line
 	loose    string // a failure in a file that is no unit's
 	over     bool
+	listed   bool // all tests are known: xdist knows them one by one only
 	told     map[int]bool
 }
 
@@ -127,6 +127,7 @@ func (r *pytestReading) line(line []byte) {
 	}
 	switch e.Event {
 	case "items":
+		r.listed = len(e.Items) > 0
 		for _, it := range e.Items {
 			r.item(it)
 		}
@@ -254,7 +255,7 @@ func (r *pytestReading) show(it *pytestItem) {
 
 // tell reports a unit that failed and is complete. One that passed waits for the exit status, which may speak against it.
 func (r *pytestReading) tell(unit int) {
-	if unit < 0 || r.told[unit] {
+	if unit < 0 || r.told[unit] || !r.listed {
 		return
 	}
 	failed := false

@@ -42,7 +42,7 @@ class _Recorder:
     def __init__(self, config, path):
         self.fd = os.open(path, os.O_WRONLY | os.O_APPEND)
         self.pid = os.getpid()
-        self.root = str(config.rootdir) if hasattr(config, "rootdir") else os.getcwd()
+        self.root = str(getattr(config, "rootpath", None) or getattr(config, "rootdir", None) or os.getcwd())
         self.here = os.getcwd()
 
     def put(self, event, **fields):
@@ -105,12 +105,7 @@ class _Recorder:
         self.put("internal", text=_clip(excrepr), message=_last(str(excrepr)))
 
     def pytest_unconfigure(self, config):
-        self.put("over", exit=self.exit)
-
-    exit = -1
-
-    def pytest_sessionfinish(self, session, exitstatus):
-        self.exit = int(exitstatus)
+        self.put("over")
 
 
 def _message(report):
