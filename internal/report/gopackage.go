@@ -298,15 +298,15 @@ func (p *goPackage) settleOpen(abnormal bool) {
 	for _, c := range p.open {
 		left = append(left, c)
 	}
-	// Subtests before their parents, else as they began.
-	slices.SortFunc(left, func(a, b *goCase) int {
-		switch {
-		case strings.HasPrefix(a.name, b.name+"/"):
-			return -1
-		case strings.HasPrefix(b.name, a.name+"/"):
-			return 1
+	// As the top-level tests began, and within each its subtests before their parents.
+	top := func(c *goCase) int {
+		if above := p.open[topName(c.name)]; above != nil {
+			return above.number
 		}
-		return a.number - b.number
+		return c.number
+	}
+	slices.SortFunc(left, func(a, b *goCase) int {
+		return cmp.Or(cmp.Compare(top(a), top(b)), cmp.Compare(b.number, a.number))
 	})
 	culprit := ""
 	if abnormal && !p.res.TimedOut {

@@ -16,7 +16,8 @@ type GoTest struct {
 	events   GoEvents
 	lines    lines
 	packages map[string]*goPackage // those without a result
-	builds   map[string]*goBuild   // what the compiler said, by import path
+	finished map[string]bool
+	builds   map[string]*goBuild // what the compiler said, by import path
 	sum      GoSummary
 }
 
@@ -33,7 +34,8 @@ type GoEvents struct {
 	// several times (-count, -cpu) has Name with " #2" and the same Select. Cases without an end come from Close or with
 	// their package's result, as failed (it was running) or unfinished (it was paused).
 	Case func(pkg string, c towpath.Case)
-	// Result brings a package's end, after all its cases. It comes once a package, at the latest from Close.
+	// Result brings a package's end, after all its cases, at the latest from Close. It comes once for each time that the
+	// stream begins the package, which go test does once.
 	Result func(p GoPackage)
 }
 
@@ -91,7 +93,7 @@ type goBuild struct {
 
 // NewGoTest returns a reader that calls e.
 func NewGoTest(e GoEvents) *GoTest {
-	g := &GoTest{events: e, packages: map[string]*goPackage{}, builds: map[string]*goBuild{}}
+	g := &GoTest{events: e, packages: map[string]*goPackage{}, finished: map[string]bool{}, builds: map[string]*goBuild{}}
 	g.lines = lines{max: maxLine, line: g.line, long: g.long}
 	return g
 }
@@ -159,6 +161,14 @@ func (g *GoTest) line(line []byte) {
 			return
 		}
 	}
+	switch e.Action {
+	case "start", "run", "pass", "fail", "skip":
+	default:
+		if g.finished[e.Package] { // a word after its end, of which no second result comes
+			g.output(e.Package, e.Output)
+			return
+		}
+	}
 	p := g.pkg(e.Package)
 	switch e.Action {
 	case "start":
@@ -209,6 +219,7 @@ func (g *GoTest) pkg(name string) *goPackage {
 
 func (g *GoTest) finish(p *goPackage) {
 	delete(g.packages, p.res.Name)
+	g.finished[p.res.Name] = true
 	g.sum.Packages++
 	p.finish()
 	if g.events.Result != nil {
@@ -238,6 +249,9 @@ func (g *GoTest) raw(line []byte) {
 	g.sum.Raw++
 	if g.sum.FirstRaw == "" {
 		g.sum.FirstRaw = oneLine(string(line[:min(len(line), 4096)]))
+	}
+	if json.Valid(line) {
+		return
 	}
 	if !bytes.Contains(line, []byte(`{"Time":"`)) && !bytes.Contains(line, []byte(`{"Action":"`)) &&
 		!bytes.Contains(line, []byte(`"Package":"`)) {

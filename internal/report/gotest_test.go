@@ -65,6 +65,7 @@ func TestAGoPackageNeverPassesWhatItDoesNotProve(t *testing.T) {
 		{"unknown actions and fields", `{"Action":"artifacts","Package":"p","Path":"x"}` + "\n" + `{"Action":"attr","Package":"p","Test":"TestA","Key":"k","Value":"v"}` + "\n" + run + pass + word + good, "passed", "TestA:passed", ""},
 		{"a status line behind other text", run + `{"Action":"output","Package":"p","Test":"TestA","Output":"level low--- FAIL: TestA (0.25s)\n"}` + "\n" + good, "failed", "TestA:failed", "TestA failed"},
 		{"a failed benchmark", `{"Action":"run","Package":"p","Test":"BenchmarkA"}` + "\n" + `{"Action":"fail","Package":"p","Test":"BenchmarkA"}` + "\n" + bad, "failed", "", "BenchmarkA failed"},
+		{"a word after the end", run + pass + word + good + `{"Action":"output","Package":"p","Output":"bye\n"}` + "\n", "passed", "TestA:passed", ""},
 		{"failed before Go 1.24 in the compiler", `{"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}` + "\n" + bad, "failed", "", "build failed"},
 		{"remembered", `{"Action":"output","Package":"p","Output":"ok  \tp\t(cached)\n"}` + "\n" + good, "passed", "", ""},
 	} {

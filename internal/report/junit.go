@@ -40,7 +40,7 @@ type JUnit struct {
 // file that is torn, empty or no JUnit gives the cases up to there and an error that names the line: such a file never
 // means that all went well. A file of well-formed suites without any case gives no error.
 func (j *JUnit) Read(r io.Reader, kase func(FileCase) error) error {
-	f := &junitFile{x: newXMLReader(r), names: &j.names, kase: kase}
+	f := &junitFile{x: newXMLReader(r), names: &j.names, kase: kase, named: map[string]int{}}
 	return f.read()
 }
 
@@ -71,6 +71,7 @@ type junitFile struct {
 	kase  func(FileCase) error
 
 	stack  []junitElement
+	named  map[string]int // how many of the stack have that name
 	suites []junitSuite
 	root   bool       // a suite or a case was seen
 	other  string     // the first element, if it is neither
@@ -86,6 +87,9 @@ type junitElement struct {
 }
 
 type junitSuite struct{ name, file string }
+
+// maxSuites is how many of the enclosing suites make a name: a case costs no more however deep it stands.
+const maxSuites = 64
 
 // junitCase is a case that is being put together.
 type junitCase struct {
@@ -120,6 +124,7 @@ func (f *junitFile) read() error {
 				return f.end(fmt.Errorf("elements nest deeper than %d", maxXMLDepth))
 			}
 			f.stack = append(f.stack, junitElement{t.name, f.x.line})
+			f.named[t.name]++
 			if err := f.start(t); err != nil {
 				return err
 			}
@@ -175,7 +180,11 @@ func (f *junitFile) start(t xmlToken) error {
 	case "testsuite":
 		f.root = true
 		if f.open == nil {
-			f.suites = append(f.suites, junitSuite{cleanName(t.attr("name")), cleanName(t.attr("file", "filepath"))})
+			s := junitSuite{cleanName(t.attr("name")), cleanName(t.attr("file", "filepath"))}
+			if s.file == "" && len(f.suites) > 0 {
+				s.file = f.suites[len(f.suites)-1].file
+			}
+			f.suites = append(f.suites, s)
 		}
 	case "testcase":
 		f.root = true
@@ -205,7 +214,7 @@ func (f *junitFile) child(t xmlToken) {
 		if (t.name == "failure" || t.name == "error") && len(f.suites) > 0 && f.stack[depth-2].name == "testsuite" {
 			k := &junitCase{c: f.placed(), depth: depth, inSuite: true, bad: []*junitPart{part}}
 			k.c.Title = f.suites[len(f.suites)-1].name
-			k.c.Name = k.c.Title
+			k.c.Name = cmp.Or(k.c.Title, "unnamed suite")
 			f.open, f.part = k, part
 		}
 		return
@@ -234,13 +243,13 @@ func first(parts []*junitPart, most int) []*junitPart { return parts[:min(len(pa
 // placed is a case where the reader stands.
 func (f *junitFile) placed() FileCase {
 	var c FileCase
-	for _, s := range f.suites {
+	for _, s := range f.suites[:min(len(f.suites), maxSuites)] {
 		if s.name != "" {
 			c.Suites = append(c.Suites, s.name)
 		}
-		if s.file != "" {
-			c.File = s.file
-		}
+	}
+	if len(f.suites) > 0 {
+		c.File = f.suites[len(f.suites)-1].file
 	}
 	return c
 }
@@ -285,7 +294,7 @@ func caseName(c FileCase) string {
 		return "unnamed"
 	case c.Title == "":
 		return where
-	case where == "" || strings.HasPrefix(c.Title, where):
+	case where == "" || c.Title == where || strings.HasPrefix(c.Title, where+" "):
 		return c.Title
 	}
 	return cleanName(where + " > " + c.Title)
@@ -294,6 +303,9 @@ func caseName(c FileCase) string {
 // close ends the innermost open element of that name.
 func (f *junitFile) close(name string) error {
 	i := len(f.stack) - 1
+	if f.named[name] == 0 {
+		i = -1
+	}
 	for i >= 0 && f.stack[i].name != name {
 		i--
 	}
@@ -306,6 +318,9 @@ func (f *junitFile) close(name string) error {
 	for len(f.stack) > i {
 		depth := len(f.stack)
 		top := f.stack[depth-1].name
+		if f.named[top]--; f.named[top] == 0 {
+			delete(f.named, top)
+		}
 		f.stack = f.stack[:depth-1]
 		if f.part != nil && f.part.depth == depth {
 			f.part = nil
@@ -368,7 +383,7 @@ func (k *junitCase) settle() {
 		if k.skip != nil {
 			k.c.Message = k.skip.line("")
 			if k.skip.message == "true" { // Node says no more
-				k.c.Message = k.skip.typ
+				k.c.Message = oneLine(k.skip.typ)
 			}
 		}
 	case len(k.flaky) > 0:

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -246,7 +247,7 @@ func (t *TAP) result(level *tapLevel, depth int, l tapLine) {
 			t.endLevel("")
 		}
 		r.children = true
-		r.failures = t.endLevel(l.text)
+		r.failures = t.endLevel(cleanName(l.text))
 	}
 	number := l.number
 	if depth == 0 && level.plan >= 0 && !level.early && number == 1 {
@@ -266,12 +267,8 @@ func (t *TAP) result(level *tapLevel, depth int, l tapLine) {
 		level.twice = number
 	}
 	level.seen[number] = true
-	name := l.text
-	if name == "" {
-		name = fmt.Sprintf("test %d", number)
-	}
 	r.level = level
-	r.k.Name = cleanName(name)
+	r.k.Name = cmp.Or(cleanName(l.text), fmt.Sprintf("test %d", number))
 	r.k.State = towpath.CaseFailed
 	switch {
 	case l.directive != "":

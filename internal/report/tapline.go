@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -159,10 +160,7 @@ func (r *tapResult) explain() {
 	if message == "" && r.failures > 0 {
 		message = fmt.Sprintf("%d below it failed", r.failures)
 	}
-	if message == "" {
-		message = "not ok"
-	}
-	r.k.Message = oneLine(message)
+	r.k.Message = cmp.Or(oneLine(message), "not ok")
 	var detail []string
 	if r.before != "" && notes == "" {
 		detail = append(detail, strings.TrimRight(r.before, "\n"))

@@ -257,7 +257,7 @@ func (x *xmlReader) byte() (byte, error) {
 // tag reads a start or an end tag.
 func (x *xmlReader) tag() (xmlToken, bool, error) {
 	var raw []byte
-	quote, size := byte(0), 0
+	quote, last := byte(0), byte(0) // last: the last byte that is no space
 	for {
 		b, err := x.byte()
 		if err != nil {
@@ -269,12 +269,18 @@ func (x *xmlReader) tag() (xmlToken, bool, error) {
 		switch {
 		case quote != 0 && b == quote:
 			quote = 0
-		case quote == 0 && (b == '"' || b == '\'') && bytes.HasSuffix(bytes.TrimRight(raw, " \t\r\n"), []byte("=")):
+		case quote == 0 && (b == '"' || b == '\'') && last == '=':
 			quote = b
 		}
-		if size++; size <= maxTag || quote == 0 && b == '/' {
+		if len(raw) < maxTag {
 			raw = append(raw, b)
 		}
+		if b != ' ' && b != '\t' && b != '\r' && b != '\n' {
+			last = b
+		}
+	}
+	if len(raw) == maxTag && last == '/' {
+		raw = append(raw, last)
 	}
 	t := xmlToken{kind: xmlStart}
 	if rest, ok := bytes.CutPrefix(raw, []byte("/")); ok {
