@@ -1,0 +1,3 @@
+module example.com/canal
+
+go 1.24
