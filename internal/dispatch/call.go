@@ -80,6 +80,7 @@ func (l *Loop) Inputs(ctx context.Context, ins []towpath.Input) []error {
 // Logs stores log chunks of a session; their Build is filled in here. Chunks of attempts that the session does not have are
 // passed over.
 func (l *Loop) Logs(ctx context.Context, session towpath.SessionID, chunks []store.LogChunk) error {
+	l.cfg.Store.PackLogs(chunks)
 	q := &logRequest{session: session, chunks: chunks, answer: make(chan []error, 1)}
 	select {
 	case l.logs <- q:

@@ -30,6 +30,7 @@ type Reader interface {
 	Build(ctx context.Context, n towpath.BuildNumber) (towpath.BuildInfo, error)
 	Events(ctx context.Context, n towpath.BuildNumber, from int64) iter.Seq2[towpath.NumberedEvent, error]
 	Estimates(ctx context.Context, project, job string, atoms []string, now time.Time) (map[string]towpath.Estimate, error)
+	PackLogs(chunks []store.LogChunk)
 	Tail(n towpath.BuildNumber, q towpath.LogQuery) *store.Tail
 }
 
@@ -52,7 +53,7 @@ type Config struct {
 const (
 	queue       = 256       // requests that may wait; further callers wait to put theirs in
 	roundInputs = 4096      // inputs decided in one round at most, so that no transaction lasts long
-	roundLogs   = 512 << 10 // bytes of logs stored in one round at most, so that they delay no decision for long
+	roundLogs   = 256 << 10 // bytes of logs stored in one round at most, so that they delay no decision for long
 	firstRetry  = 100 * time.Millisecond
 	lastRetry   = 5 * time.Second
 )

@@ -8,6 +8,13 @@ import (
 	"github.com/towpath/towpath"
 )
 
+// PackLogs does ahead of Commit what can be done on the caller's goroutine, so that chatty attempts cost the writer little.
+func (db *DB) PackLogs(chunks []LogChunk) {
+	for i := range chunks {
+		chunks[i].packed = db.codec.pack(chunks[i].Data)
+	}
+}
+
 // insertLogs stores chunks. One that was stored before is left as it is; one of an attempt that nobody knows is dropped:
 // a session whose attempt was never recorded has nothing to say.
 func (t *tx) insertLogs(chunks []LogChunk) error {
@@ -19,8 +26,12 @@ func (t *tx) insertLogs(chunks []LogChunk) error {
 		if number == 0 {
 			continue
 		}
+		data := c.packed
+		if data == nil {
+			data = nonNil(t.db.codec.pack(c.Data))
+		}
 		if err := t.exec("INSERT OR IGNORE INTO logs (build, attempt, unit, start, gap, data) VALUES (?, ?, ?, ?, ?, ?)",
-			int64(c.Build), number, c.Unit, c.Offset, c.Gap, t.db.codec.pack(c.Data)); err != nil {
+			int64(c.Build), number, c.Unit, c.Offset, c.Gap, data); err != nil {
 			return fmt.Errorf("log of build %d: %w", c.Build, err)
 		}
 	}

@@ -47,6 +47,8 @@ type LogChunk struct {
 	Offset  int64 // of the first byte of Data in the stream
 	Gap     int64 // bytes before Offset that were cut
 	Data    []byte
+
+	packed []byte // Data as it is stored, if PackLogs was called
 }
 
 // OwnedBuild is an unfinished build and who owns it. State is "" if only its number was taken.

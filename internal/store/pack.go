@@ -19,7 +19,7 @@ type codec struct {
 }
 
 func newCodec() (codec, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(readers), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return codec{}, err
 	}

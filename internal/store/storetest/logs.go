@@ -12,6 +12,9 @@ import (
 
 func (f *fixture) log(chunks ...store.LogChunk) {
 	f.Helper()
+	if len(chunks) == 1 { // both ways must do the same
+		f.PackLogs(chunks)
+	}
 	f.must(f.Commit(f.Context(), &store.Batch{Owner: f.owner, Logs: chunks}))
 }
 

@@ -34,6 +34,7 @@ type Store interface {
 	History(ctx context.Context, n towpath.BuildNumber, atom, name string) iter.Seq2[towpath.PastCase, error]
 	Events(ctx context.Context, n towpath.BuildNumber, from int64) iter.Seq2[towpath.NumberedEvent, error]
 	Log(ctx context.Context, n towpath.BuildNumber, q towpath.LogQuery) iter.Seq2[towpath.LogPiece, error]
+	PackLogs(chunks []store.LogChunk)
 	Tail(n towpath.BuildNumber, q towpath.LogQuery) *store.Tail
 	Estimates(ctx context.Context, project, job string, atoms []string, now time.Time) (map[string]towpath.Estimate, error)
 	Prune(ctx context.Context, keep int, since, now time.Time) (more bool, err error)
