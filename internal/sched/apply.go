@@ -470,7 +470,7 @@ func (s *State) applyEnded(at time.Time, a *attempt, e towpath.AttemptEnded) {
 		delete(s.attempts, a.id)
 		x.drop(a)
 	}
-	if e.Expired {
+	if e.Expired && !a.stopping() {
 		x.asideN++
 		x.aside = at.Add(s.cfg.OfferExpiry << min(x.asideN-1, 4))
 		s.due.push(due{at: x.aside, kind: dueAside, seq: x.seq, sess: x})
@@ -492,11 +492,6 @@ func (s *State) applyEnded(at time.Time, a *attempt, e towpath.AttemptEnded) {
 	}
 	s.dirty = true
 	s.armQueue(b)
-	for _, o := range s.live {
-		if o != b && x.draining {
-			s.touch(o)
-		}
-	}
 }
 
 func (b *build) setupEnded(a *attempt, e towpath.AttemptEnded) {

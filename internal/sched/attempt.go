@@ -64,7 +64,7 @@ func (s *State) expire(now time.Time, a *attempt) {
 	case !a.started:
 		s.emit(now, n, towpath.AttemptEnded{
 			Attempt: a.id, Session: a.sess.id, Outcome: towpath.OutcomeErrored, Expired: true,
-			Reason: fmt.Sprintf("worker %s did not begin it within %v", a.sess.agent, s.cfg.OfferExpiry),
+			Reason: fmt.Sprintf("worker %s did not begin it within %s", a.sess.agent, short(s.cfg.OfferExpiry)),
 		})
 	case a.stopping():
 		s.emit(now, n, towpath.AttemptEnded{
@@ -72,7 +72,7 @@ func (s *State) expire(now time.Time, a *attempt) {
 			Reason: fmt.Sprintf("worker %s did not end it when told to (%s); its slots stay taken", a.sess.agent, a.stopReason),
 		})
 	default:
-		s.stop(now, a, towpath.StopLimit, fmt.Sprintf("%s ran past its limit of %v", a.what(), a.limit))
+		s.stop(now, a, towpath.StopLimit, fmt.Sprintf("%s ran past its limit of %s", a.what(), short(a.limit)))
 	}
 }
 

@@ -127,7 +127,7 @@ type buildDump struct {
 	ListLost, SetupLost, SetupFail             []string
 	Queue, Alone                               []towpath.Unit
 	WaitSum, Usual, NewSum                     time.Duration
-	WaitNew, Unfinished                        int
+	WaitNew, Unfinished, Cases                 int
 	NewCount                                   int64
 	Split, Tearing                             bool
 	Atoms                                      []atomDump
@@ -147,7 +147,7 @@ func dumpBuild(b *build) buildDump {
 		NoneSince: nanos(b.noneSince), ListBy: nanos(b.listBy), TearBy: nanos(b.teardownBy), Matching: b.matching, Width: b.width,
 		Peak: b.peak, Numbers: b.numbers, Running: b.running, Runs: b.runs, ListLost: b.listLost, SetupLost: b.setupLost,
 		SetupFail: b.setupFail, WaitSum: b.waitSum, Usual: b.usual, NewSum: b.newSum, WaitNew: b.waitNew,
-		Unfinished: b.unfinished, NewCount: b.newCount, Split: b.splitDone, Tearing: b.tearing,
+		Unfinished: b.unfinished, Cases: b.cases, NewCount: b.newCount, Split: b.splitDone, Tearing: b.tearing,
 	}
 	for _, g := range b.bindings {
 		d.Bindings = append(d.Bindings, bindingDump{g.sess.id, g.matches, g.setup, g.active, g.runs, g.used, g.torn, g.usable()})

@@ -133,7 +133,7 @@ func (s *State) tick(now time.Time) {
 func (s *State) fire(now time.Time, d due) {
 	switch d.kind {
 	case dueLease:
-		s.endSession(now, d.sess, true, fmt.Sprintf("not heard from for %v", s.cfg.Lease))
+		s.endSession(now, d.sess, true, fmt.Sprintf("not heard from for %s", short(s.cfg.Lease)))
 	case dueAside, dueRecall:
 		if d.attempt != nil && s.bug == bugUnreplayable {
 			d.attempt.recalls++
@@ -142,11 +142,11 @@ func (s *State) fire(now time.Time, d due) {
 	case dueAttempt:
 		s.expire(now, d.attempt)
 	case dueBuild:
-		s.finish(now, d.build, errored(towpath.CodeUnavailable, fmt.Sprintf("the build took longer than %v", d.build.limit())))
+		s.finish(now, d.build, errored(towpath.CodeUnavailable, fmt.Sprintf("the build took longer than %s", short(d.build.limit()))))
 	case dueQueue:
 		s.finish(now, d.build, errored(towpath.CodeUnavailable, d.build.noWorker()))
 	case dueListing:
-		s.finish(now, d.build, errored(towpath.CodeUnavailable, fmt.Sprintf("listing the atoms took longer than %v", d.build.setupLimit())))
+		s.finish(now, d.build, errored(towpath.CodeUnavailable, fmt.Sprintf("listing the atoms took longer than %s", short(d.build.setupLimit()))))
 	case dueTeardown:
 		s.giveUpTeardown(now, d.build)
 	}

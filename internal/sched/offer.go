@@ -22,8 +22,10 @@ func (s *State) schedule(now time.Time) {
 		}
 	}
 	s.recall(now)
-	for _, x := range slices.Clone(s.order) {
-		s.endDrained(now, x)
+	if slices.ContainsFunc(s.order, func(x *session) bool { return x.draining }) {
+		for _, x := range slices.Clone(s.order) {
+			s.endDrained(now, x)
+		}
 	}
 }
 

@@ -96,11 +96,11 @@ func (s *State) Waiting(n towpath.BuildNumber) []Wait {
 		waits = append(waits, Wait{What: b.needs(), Since: b.noneSince, Until: until, Then: "the build is errored: " + b.noWorker()})
 	} else if b.waits() && b.queue.n+b.alone.n > 0 {
 		waits = append(waits, Wait{
-			What:  fmt.Sprintf("%d atoms wait for a free slot of %d", b.queue.n+b.alone.n, b.width),
+			What:  fmt.Sprintf("a free slot of %d, for %d atoms or parts", b.width, b.queue.n+b.alone.n),
 			Until: b.deadline, Then: "the build is errored",
 		})
 	} else if b.waits() {
-		waits = append(waits, Wait{What: "the listing of atoms waits for a free slot", Since: b.since, Until: b.deadline, Then: "the build is errored"})
+		waits = append(waits, Wait{What: "a free slot, to list the atoms", Since: b.since, Until: b.deadline, Then: "the build is errored"})
 	}
 	for _, a := range b.active {
 		w := Wait{What: fmt.Sprintf("attempt %d: %s on %s", a.number, a.what(), a.sess.agent), Since: a.offered, Until: a.ends()}

@@ -53,9 +53,16 @@ func (w *world) join(a *agent) {
 	a.sessions++
 	a.sess = towpath.SessionID(fmt.Sprintf("%s.%d", a.name, a.sessions))
 	a.known = map[towpath.AttemptID]bool{}
+	old := a.procs
 	a.procs = nil
 	w.bySess[a.sess] = a
 	w.say(a, towpath.Hello{Session: a.sess, Agent: a.name, Slots: a.slots, Labels: a.labels})
+	for _, p := range old {
+		// Its spool is of the session before, and it may be confused about that.
+		if p.offer.Kind == towpath.AttemptRun && p.at < len(p.units) && w.chance(30) {
+			w.report(a, p, p.units[p.at], towpath.AtomReport{Outcome: towpath.OutcomePassed})
+		}
+	}
 	w.push(simEvent{at: w.now + 5*time.Second, kind: simBeat, agent: a, gen: a.gen})
 }
 
@@ -73,7 +80,6 @@ func (w *world) die(a *agent) {
 func (w *world) leave(a *agent) {
 	a.alive = false
 	a.gen++
-	a.procs = nil
 	if a.rejoins && a.sessions < 12 {
 		w.push(simEvent{at: w.now + w.between(time.Second, 8*time.Second), kind: simJoin, agent: a})
 	}
@@ -248,6 +254,9 @@ func (w *world) giveBack(a *agent, c towpath.Recall) {
 	in := towpath.Recalled{Session: a.sess, Attempt: c.Attempt}
 	for _, u := range p.units[len(p.units)-n:] {
 		in.Units = append(in.Units, u.Unit)
+	}
+	if p.begun && p.at < len(p.units) && w.chance(6) {
+		in.Units = append(in.Units, p.units[p.at].Unit) // which it should not say: that one has begun
 	}
 	p.units = p.units[:len(p.units)-n]
 	w.say(a, in)

@@ -274,6 +274,7 @@ func (w *world) driverFault(fault int) {
 		fmt.Fprintf(&w.script, "restart @%v\n", w.now+w.offset)
 	}
 	w.slack += gap
+	w.slept = gap
 	w.down = true
 	w.push(simEvent{at: w.now + gap, kind: simWake})
 }

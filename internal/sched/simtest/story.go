@@ -134,9 +134,13 @@ func (t *Teller) Tell(e towpath.Event, since time.Time) string {
 	case towpath.BuildFinished:
 		text := fmt.Sprintf("build %d is %s%s", n, b.State, because(b.Reason))
 		if b.LowerBound > 0 {
-			text += fmt.Sprintf(" [lower bound %v %s]", b.LowerBound, b.Floor)
+			text += fmt.Sprintf(" [lower bound %v", b.LowerBound)
+			if b.Floor != "" {
+				text += ", by " + b.Floor
+			}
+			text += "]"
 		}
-		return strings.TrimSuffix(text, " ]")
+		return text
 	}
 	return fmt.Sprintf("%T", e.Body)
 }
