@@ -14,6 +14,11 @@ import (
 func (r *goReading) Close(ctx context.Context, end Ended) (map[int]towpath.AtomReport, error) {
 	open := r.openTests()
 	summary := r.events.Close()
+	for name, p := range r.seen {
+		if p.unexplained() {
+			r.explainBuild(name, p)
+		}
+	}
 	reports := make(map[int]towpath.AtomReport, len(r.spec.Units))
 	explained := end.ExitCode == 0 && end.Signal == "" || end.Stopped != "" || len(r.told) > 0
 	for i := range r.spec.Units {

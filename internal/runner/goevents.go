@@ -98,9 +98,6 @@ func (r *goReading) output(pkg string, text []byte) {
 func (r *goReading) result(result report.GoPackage) {
 	p := r.of(result.Name)
 	p.result, p.closed = result, true
-	if result.BuildFailed {
-		r.explainBuild(result.Name, p)
-	}
 	if len(r.units[result.Name]) == 0 && result.Outcome == towpath.OutcomeFailed {
 		r.stray = append(r.stray, result.Name)
 	}
@@ -115,11 +112,11 @@ func (r *goReading) result(result report.GoPackage) {
 	}
 }
 
-// explainBuild finds what the compiler said where go test printed it beside its events, as it did before Go 1.24.
+// unexplained says that the compiler's words are not among the events. Before Go 1.24 they went to standard error.
+func (p *goPackage) unexplained() bool { return p.result.BuildFailed && p.result.Reason == "build failed" }
+
+// explainBuild finds them there. Only Close may call it: until then that output is another goroutine's.
 func (r *goReading) explainBuild(pkg string, p *goPackage) {
-	if strings.Contains(p.result.Reason, ".go:") {
-		return
-	}
 	section := false
 	for line := range strings.Lines(string(r.stderr.held)) {
 		if name, ok := strings.CutPrefix(line, "# "); ok {
@@ -137,7 +134,7 @@ func (r *goReading) explainBuild(pkg string, p *goPackage) {
 // complete says whether all of a unit's packages ended, and none in the middle of its tests.
 func (r *goReading) complete(unit int) bool {
 	for _, name := range r.packages[unit] {
-		if p := r.seen[name]; p == nil || !p.closed || !p.result.Ended || p.cut() {
+		if p := r.seen[name]; p == nil || !p.closed || !p.result.Ended || p.cut() || p.unexplained() {
 			return false
 		}
 	}
