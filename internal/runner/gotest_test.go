@@ -222,7 +222,7 @@ func TestGoCachedResultIsKnownAsSuch(t *testing.T) {
 func TestGoBuildFailureOfAnOlderGoIsExplainedFromItsLog(t *testing.T) {
 	t.Parallel()
 	dir := goProject(t, "example.com/yard", map[string]string{"x.sh": `printf '# example.com/yard/crane_test [example.com/yard/crane.test]\ncrane/crane_test.go:7:6: undefined: lift\n' >&2
-printf '%s\n' '{"Action":"start","Package":"example.com/yard/crane"}' '{"Action":"output","Package":"example.com/yard/crane","Output":"FAIL\\texample.com/yard/crane [build failed]\\n"}' '{"Action":"fail","Package":"example.com/yard/crane","Elapsed":0}'
+printf '%s\n' '{"Action":"start","Package":"example.com/yard/crane"}' '{"Action":"output","Package":"example.com/yard/crane","Output":"FAIL\texample.com/yard/crane [build failed]\n"}' '{"Action":"fail","Package":"example.com/yard/crane","Elapsed":0}'
 exit 1
 `})
 	o := rig{t: t, dir: dir}.run(goTest{}, towpath.ReportGoTest, `sh x.sh "$@"`, units("example.com/yard/crane"))
