@@ -28,7 +28,7 @@ const guard = time.Minute
 
 // server is a Towpath server as an agent sees it: a real hub, and a sink that keeps all it is given.
 type server struct {
-	t     *testing.T
+	t     testing.TB
 	hub   *session.Hub
 	conns chan net.Conn
 
@@ -116,7 +116,7 @@ func all[T towpath.Input](s *server) (found []T) {
 }
 
 // start runs an agent with a server of its own until the test ends, and returns once its session is open.
-func start(t *testing.T, change func(*agent.Config)) (*server, towpath.SessionID) {
+func start(t testing.TB, change func(*agent.Config)) (*server, towpath.SessionID) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -163,7 +163,7 @@ func start(t *testing.T, change func(*agent.Config)) (*server, towpath.SessionID
 	return s, await[towpath.Hello](s, nil).Session
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Log(strings.TrimSpace(string(p)))

@@ -53,12 +53,13 @@ func reasonOf(r executor.Result, t executor.Task) string {
 	return fmt.Sprintf("exit status %d", r.ExitCode)
 }
 
-// busy tells a command that spins from one that waits. Below a twentieth of a CPU is what timers and collectors use.
+// busy tells a command that spins from one that waits. Below a twentieth of a CPU is what timers and collectors use; a
+// command that spins has more than a fifth even beside many others.
 func busy(cpus float64) string {
 	switch {
 	case cpus < 0.05:
 		return "blocked, no CPU used"
-	case cpus < 0.5:
+	case cpus < 0.2:
 		return fmt.Sprintf("mostly blocked, %.0f%% of a CPU used", 100*cpus)
 	}
 	return "burning CPU"

@@ -37,6 +37,8 @@ type session struct {
 	drain   chan struct{}          // holds one token once the server asked us to leave
 	welcome chan towpath.SessionID // holds the session's id, once
 
+	welcomed bool // the server knows this session; the goroutine of live's own
+
 	attempts sync.WaitGroup
 	work     context.Context // of all attempts; its end is the one thing that a struct must hold for others to start them
 	cutWork  context.CancelCauseFunc
@@ -63,10 +65,14 @@ func serve(ctx context.Context, cfg Config, conn net.Conn) error {
 	defer s.cutWork(nil)
 
 	var loops sync.WaitGroup
-	loops.Go(func() { s.end(wrapHungUp(wire.Serve(link, conn, s))) })
+	loops.Go(func() {
+		err := wrapHungUp(wire.Serve(link, conn, s))
+		s.end(err)
+		hangUp(err) // nobody is left to acknowledge anything
+	})
 	loops.Go(func() { s.beatLoop(link) })
 	why := s.live(ctx)
-	if errors.Is(why, errStopped) || errors.Is(why, errDrained) {
+	if s.welcomed && (errors.Is(why, errStopped) || errors.Is(why, errDrained)) {
 		s.refuseAll()
 		s.cutWork(why)
 		s.attempts.Wait() // bounded: the executor stops a task in bounded time
@@ -110,6 +116,7 @@ func (s *session) live(ctx context.Context) error {
 			return err
 		case id := <-s.welcome:
 			hello.Stop()
+			s.welcomed = true
 			s.log = s.log.With("session", string(id))
 			s.log.Info("session opened")
 		case <-hello.C:
