@@ -126,18 +126,27 @@ func (b *build) teardownEnds() time.Time {
 
 // noWorker says why the queue limit ended the build.
 func (b *build) noWorker() string {
-	text := "no worker"
-	if len(b.job.Labels) > 0 {
-		text += " with labels " + strings.Join(b.job.Labels, ", ")
-	}
-	if n := b.slots(); n > 1 {
-		text += fmt.Sprintf(" and %d slots", n)
-	}
+	text := "no worker" + b.wanted()
 	text += " for " + short(b.queueLimit())
 	if len(b.setupFail) > 0 {
 		text += "; setup failed on " + b.setupFail[len(b.setupFail)-1]
 	}
 	return text
+}
+
+// wanted says what a worker must have.
+func (b *build) wanted() string {
+	var with []string
+	if len(b.job.Labels) > 0 {
+		with = append(with, "labels "+strings.Join(b.job.Labels, ", "))
+	}
+	if n := b.slots(); n > 1 {
+		with = append(with, fmt.Sprintf("%d slots", n))
+	}
+	if len(with) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(with, " and ")
 }
 
 // short writes a duration without zero parts: 10m, not 10m0s.

@@ -93,7 +93,7 @@ func (s *State) Waiting(n towpath.BuildNumber) []Wait {
 	}
 	var waits []Wait
 	if until := b.queueEnds(); !until.IsZero() {
-		waits = append(waits, Wait{What: b.needs(), Since: b.noneSince, Until: until, Then: "the build is errored: " + b.noWorker()})
+		waits = append(waits, Wait{What: "a worker" + b.wanted(), Since: b.noneSince, Until: until, Then: "the build is errored: " + b.noWorker()})
 	} else if b.waits() && b.queue.n+b.alone.n > 0 {
 		waits = append(waits, Wait{
 			What:  fmt.Sprintf("a free slot of %d, for %d atoms or parts", b.width, b.queue.n+b.alone.n),
@@ -125,15 +125,4 @@ func (s *State) Waiting(n towpath.BuildNumber) []Wait {
 		waits = append(waits, Wait{What: "teardowns", Until: until, Then: "they are given up"})
 	}
 	return waits
-}
-
-func (b *build) needs() string {
-	text := "a worker"
-	if len(b.job.Labels) > 0 {
-		text += fmt.Sprintf(" with labels %v", b.job.Labels)
-	}
-	if n := b.slots(); n > 1 {
-		text += fmt.Sprintf(" and %d slots", n)
-	}
-	return text
 }
