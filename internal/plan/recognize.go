@@ -22,11 +22,17 @@ type Candidate struct {
 // Each returns nil if its runner is not used here. They only look, and never execute anything.
 var recognizers = []func(fs.FS) (*Candidate, error){
 	recognizeGo,
+	recognizeCargo,
 	recognizePytest,
+	recognizeJest,
+	recognizeVitest,
+	recognizeNode,
+	recognizeRSpec,
+	recognizePHPUnit,
 }
 
 // lookedFor says what recognition knows, for the message when nothing fits. Each recognizer's file adds its share.
-var lookedFor = []string{"go.mod", "go.work", "pytest.ini", "pyproject.toml", "test_*.py"}
+var lookedFor = []string{"go.mod", "go.work", "pytest.ini", "pyproject.toml", "test_*.py", "package.json", "*.test.js", "Cargo.toml", ".rspec", "*_spec.rb", "phpunit.xml", "composer.json"}
 
 // Recognize returns every way of testing the project whose root is fsys, the preferred one first. None is no error.
 func Recognize(fsys fs.FS) ([]Candidate, error) {
