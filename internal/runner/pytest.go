@@ -98,8 +98,11 @@ func pytestArgs(s Spec) (c Command, selected bool) {
 
 // pytestLookup prints the first Python that has pytest: of the virtual environment that is active or lies in the workspace,
 // the one that run names ($1), and others that are common.
-const pytestLookup = `find="import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
+const pytestLookup = `seen=
+find="import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
 for p in ${VIRTUAL_ENV:+"$VIRTUAL_ENV/bin/python"} .venv/bin/python venv/bin/python "$1" python3 python /usr/bin/python3 /usr/local/bin/python3; do
+	case $seen in *" $p "*) continue ;; esac
+	seen="$seen $p "
 	if command -v "$p" >/dev/null 2>&1 && "$p" -c "$find" >/dev/null 2>&1; then echo "$p"; exit 0; fi
 done
 exit 1`
