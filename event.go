@@ -115,7 +115,7 @@ type AttemptEnded struct {
 	Session   SessionID `json:"session"`
 	Outcome   Outcome   `json:"outcome"`
 	Lost      bool      `json:"lost,omitempty"`      // its session went away
-	Expired   bool      `json:"expired,omitempty"`   // its session did not begin it in time
+	Expired   bool      `json:"expired,omitempty"`   // its session did not begin it, or not in time
 	Abandoned bool      `json:"abandoned,omitempty"` // it did not end when told to; its slots stay taken
 	Reason    string    `json:"reason,omitempty"`
 }
@@ -263,7 +263,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(s.Body, v.Interface()); err != nil {
 		return fmt.Errorf("unmarshal event %s: %w", s.Type, err)
 	}
-	body, ok := v.Elem().Interface().(Body)
+	body, ok := reflect.TypeAssert[Body](v.Elem())
 	if !ok {
 		return fmt.Errorf("unmarshal event: %s is no body", t)
 	}

@@ -81,7 +81,7 @@ func (c *command) logs(ctx context.Context, r *reader, args []string, q towpath.
 			fmt.Fprintf(c.out, "\n… %d bytes were not kept (setting log_limit) …\n", piece.Gap)
 		}
 		if _, err := c.out.Write(piece.Data); err != nil {
-			return nil //nolint:nilerr // whoever read has gone
+			return nil // whoever read has gone
 		}
 		if len(piece.Data) > 0 {
 			newline = piece.Data[len(piece.Data)-1] == '\n'

@@ -27,7 +27,7 @@ type buildList struct {
 }
 
 func (a *api) builds(ctx context.Context, q *buildsQuery) (*answer[buildList], error) {
-	builds, err := a.Reader.Builds(ctx, towpath.BuildFilter(*q))
+	builds, err := a.cfg.Reader.Builds(ctx, towpath.BuildFilter(*q))
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
@@ -35,7 +35,7 @@ func (a *api) builds(ctx context.Context, q *buildsQuery) (*answer[buildList], e
 }
 
 func (a *api) build(ctx context.Context, p *BuildPath) (*answer[towpath.BuildInfo], error) {
-	b, err := a.Reader.Build(ctx, p.Build)
+	b, err := a.cfg.Reader.Build(ctx, p.Build)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
@@ -43,7 +43,7 @@ func (a *api) build(ctx context.Context, p *BuildPath) (*answer[towpath.BuildInf
 }
 
 func (a *api) job(ctx context.Context, p *BuildPath) (*answer[towpath.Job], error) {
-	j, err := a.Reader.Job(ctx, p.Build)
+	j, err := a.cfg.Reader.Job(ctx, p.Build)
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
@@ -63,7 +63,7 @@ type submitted struct {
 
 func (a *api) submit(ctx context.Context, in *struct{ Body submission }) (*answer[submitted], error) {
 	s := in.Body
-	n, err := a.Decider.Submit(ctx, s.Project, towpath.Submit{Job: s.Job, Only: s.Only, By: s.By})
+	n, err := a.cfg.Decider.Submit(ctx, s.Project, towpath.Submit{Job: s.Job, Only: s.Only, By: s.By})
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
@@ -79,7 +79,7 @@ func (a *api) cancel(ctx context.Context, in *struct {
 	Body cancellation
 },
 ) (*struct{}, error) {
-	if err := a.Decider.Cancel(ctx, in.Build, in.Body.By); err != nil {
+	if err := a.cfg.Decider.Cancel(ctx, in.Build, in.Body.By); err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	return nil, nil //nolint:nilnil // an answer without a body

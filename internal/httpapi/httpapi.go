@@ -48,9 +48,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-type api struct {
-	Config
-}
+type api struct{ cfg Config }
 
 // New returns the API as a handler.
 func New(c Config) http.Handler {
@@ -59,7 +57,7 @@ func New(c Config) http.Handler {
 	conf.DocsPath = ""
 	conf.CreateHooks = nil // no $schema links: answers are the documented objects and nothing else
 	h := humago.New(mux, conf)
-	a := &api{Config: c}
+	a := &api{c}
 	huma.Get(h, "/v1/builds", a.builds)
 	huma.Post(h, "/v1/builds", a.submit)
 	huma.Get(h, "/v1/builds/{build}", a.build)

@@ -16,11 +16,11 @@ import (
 // stream without its last line was cut by the network.
 
 func (a *api) atoms(ctx context.Context, p *BuildPath) (*huma.StreamResponse, error) {
-	return lines(ctx, a, p.Build, a.Stream.Atoms(ctx, p.Build))
+	return lines(ctx, a, p.Build, a.cfg.Stream.Atoms(ctx, p.Build))
 }
 
 func (a *api) attempts(ctx context.Context, p *BuildPath) (*huma.StreamResponse, error) {
-	return lines(ctx, a, p.Build, a.Stream.Attempts(ctx, p.Build))
+	return lines(ctx, a, p.Build, a.cfg.Stream.Attempts(ctx, p.Build))
 }
 
 func (a *api) cases(ctx context.Context, in *struct {
@@ -28,7 +28,7 @@ func (a *api) cases(ctx context.Context, in *struct {
 	Atom int `query:"atom" default:"-1" doc:"the index of an atom; -1 is all"`
 },
 ) (*huma.StreamResponse, error) {
-	return lines(ctx, a, in.Build, a.Stream.Cases(ctx, in.Build, in.Atom))
+	return lines(ctx, a, in.Build, a.cfg.Stream.Cases(ctx, in.Build, in.Atom))
 }
 
 func (a *api) history(ctx context.Context, in *struct {
@@ -37,7 +37,7 @@ func (a *api) history(ctx context.Context, in *struct {
 	Case string `query:"case"`
 },
 ) (*huma.StreamResponse, error) {
-	return lines(ctx, a, in.Build, a.Stream.History(ctx, in.Build, in.Atom, in.Case))
+	return lines(ctx, a, in.Build, a.cfg.Stream.History(ctx, in.Build, in.Atom, in.Case))
 }
 
 func (a *api) events(ctx context.Context, in *struct {
@@ -45,7 +45,7 @@ func (a *api) events(ctx context.Context, in *struct {
 	From int64 `query:"from" minimum:"0" doc:"only events after this one"`
 },
 ) (*huma.StreamResponse, error) {
-	return lines(ctx, a, in.Build, a.Stream.Events(ctx, in.Build, in.From))
+	return lines(ctx, a, in.Build, a.cfg.Stream.Events(ctx, in.Build, in.From))
 }
 
 func (a *api) log(ctx context.Context, in *struct {
@@ -57,12 +57,12 @@ func (a *api) log(ctx context.Context, in *struct {
 },
 ) (*huma.StreamResponse, error) {
 	q := towpath.LogQuery{Attempt: in.Attempt, Atom: in.Atom, Offset: in.Offset}
-	return lines(ctx, a, in.Build, a.Stream.Log(ctx, in.Build, q, in.Follow))
+	return lines(ctx, a, in.Build, a.cfg.Stream.Log(ctx, in.Build, q, in.Follow))
 }
 
 // lines answers with a stream, after a look whether there is such a build.
 func lines[T any](ctx context.Context, a *api, n towpath.BuildNumber, items iter.Seq2[T, error]) (*huma.StreamResponse, error) {
-	if _, err := a.Reader.Build(ctx, n); err != nil {
+	if _, err := a.cfg.Reader.Build(ctx, n); err != nil {
 		return nil, a.problem(ctx, err)
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
@@ -111,7 +111,7 @@ func (a *api) publicMessage(ctx context.Context, err error) string {
 	if known := new(towpath.Error); errors.As(err, &known) {
 		return known.Message
 	}
-	a.Config.Log.ErrorContext(ctx, "request met an unexpected error", "err", err)
+	a.cfg.Log.ErrorContext(ctx, "request met an unexpected error", "err", err)
 	return "internal error; the server's log has the details"
 }
 
