@@ -113,7 +113,9 @@ func (r *goReading) result(result report.GoPackage) {
 }
 
 // unexplained says that the compiler's words are not among the events. Before Go 1.24 they went to standard error.
-func (p *goPackage) unexplained() bool { return p.result.BuildFailed && p.result.Reason == "build failed" }
+func (p *goPackage) unexplained() bool {
+	return p.result.BuildFailed && p.result.Reason == "build failed"
+}
 
 // explainBuild finds them there. Only Close may call it: until then that output is another goroutine's.
 func (r *goReading) explainBuild(pkg string, p *goPackage) {
