@@ -117,8 +117,7 @@ func (s *session) live(ctx context.Context) error {
 		case id := <-s.welcome:
 			hello.Stop()
 			s.welcomed = true
-			s.log = s.log.With("session", string(id))
-			s.log.Info("session opened")
+			s.log.Info("session opened", "session", string(id))
 		case <-hello.C:
 			return fmt.Errorf("%w: it opened no session within %s", errHungUp, helloLimit)
 		case <-s.drain:
