@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +16,7 @@ import (
 
 // Close reads the last events and judges each unit.
 func (e *eventReading) Close(_ context.Context, end Ended) (map[int]towpath.AtomReport, error) {
-	e.poll(true)
-	err := errors.Join(e.events.Close(), os.Remove(e.events.Name()))
+	err := e.log.close()
 	reports := make(map[int]towpath.AtomReport, len(e.files))
 	explained := e.others || len(e.loose) > 0
 	open, begun := 0, 0
@@ -130,12 +130,31 @@ func (e *eventReading) unbegun(i int, end Ended, begun int) (towpath.Outcome, st
 	if end.Stopped != "" {
 		return end.Stopped, end.Reason
 	}
-	said := firstLine(cmpText(plain(string(e.err.head)), plain(string(e.out.head))))
+	said := telling(plain(string(e.err.head)), plain(string(e.out.head)))
 	if said != "" {
 		said = ": " + said
 	}
 	return towpath.OutcomeFailed, "did not run: " + e.runner.name + " ended with " + end.Reason + " and no result of this file" + said
 }
+
+// telling is the line of the outputs that most probably says what went wrong.
+func telling(outputs ...string) string {
+	for _, said := range outputs {
+		for line := range strings.Lines(said) {
+			if trouble.MatchString(line) {
+				return clip(strings.TrimSpace(line), 400)
+			}
+		}
+	}
+	for _, said := range outputs {
+		if line := firstLine(said); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+var trouble = regexp.MustCompile(`(?i)\b(\w*error|\w*exception|fatal|cannot|not found|no such)\b`)
 
 // missing says whether the command failed because the runner is not there.
 func (e *eventReading) missing(end Ended) bool {

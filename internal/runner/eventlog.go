@@ -52,15 +52,14 @@ type eventRunner struct {
 type eventReading struct {
 	runner eventRunner
 	spec   Spec
-	events *os.File
-	rest   []byte         // the beginning of a line that is not complete yet
+	log    *lineFile
 	units  map[string]int // by file, as the runner may name it
 	files  []fileLog      // by unit
 	only   []map[string]bool
 	others bool // files that nobody asked for ran too, and one of them failed
 	loose  []string
-	over   bool          // the reporter saw the end of the run
-	turn   chan struct{} // held while the file is read: output comes from two goroutines
+	over   bool                       // the reporter saw the end of the run
+	decode func(line []byte) []logged // nil: JSON, as our own reporters write it
 	out    *headWriter
 	err    *headWriter
 }
@@ -84,17 +83,17 @@ type fileLog struct {
 // newEventReading creates the file of events and follows it. A unit with Cases is reported by those cases alone if
 // selecting is set.
 func newEventReading(r eventRunner, s Spec, selecting bool) (*eventReading, string, error) {
-	f, err := os.CreateTemp(s.Reports, r.name+"-*.jsonl")
-	if err != nil {
-		return nil, "", fmt.Errorf("create the file of %s events: %w", r.name, err)
-	}
 	e := &eventReading{
-		runner: r, spec: s, events: f,
+		runner: r, spec: s,
 		units: make(map[string]int, 2*len(s.Units)),
 		files: make([]fileLog, len(s.Units)),
 		only:  make([]map[string]bool, len(s.Units)),
-		turn:  make(chan struct{}, 1),
 	}
+	log, err := newLineFile(s.Reports, r.name+"-*.jsonl", e.line)
+	if err != nil {
+		return nil, "", err
+	}
+	e.log = log
 	real, err := filepath.EvalSymlinks(s.Dir)
 	if err != nil {
 		real = s.Dir
@@ -117,7 +116,7 @@ func newEventReading(r eventRunner, s Spec, selecting bool) (*eventReading, stri
 	}
 	e.out = &headWriter{reading: e}
 	e.err = &headWriter{reading: e}
-	return e, f.Name(), nil
+	return e, log.name(), nil
 }
 
 func under(dir, name string) string {
@@ -144,7 +143,7 @@ func (w *headWriter) Write(p []byte) (int, error) {
 	if bytes.IndexByte(p, tick) >= 0 {
 		p = bytes.ReplaceAll(p, []byte{tick}, nil)
 	}
-	w.reading.poll(false)
+	w.reading.log.poll()
 	if len(p) > 0 {
 		if room := 8<<10 - len(w.head); room > 0 {
 			w.head = append(w.head, p[:min(room, len(p))]...)
@@ -162,43 +161,22 @@ func (e *eventReading) solo() int {
 	return -1
 }
 
-// poll reads what the reporter appended since the last time. If another goroutine is at it, that one or the last poll,
-// which waits its turn, will see it.
-func (e *eventReading) poll(last bool) {
-	if last {
-		e.turn <- struct{}{} // the writers are done: at once
-	} else {
-		select {
-		case e.turn <- struct{}{}:
-		default:
-			return
-		}
+// line enters one line of the file of events.
+func (e *eventReading) line(line []byte) {
+	for _, l := range e.decoded(line) {
+		e.take(l)
 	}
-	defer func() { <-e.turn }()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := e.events.Read(buf)
-		data := buf[:n]
-		for {
-			line, after, whole := bytes.Cut(data, []byte{'\n'})
-			if !whole {
-				e.rest = append(e.rest, line...)
-				break
-			}
-			if len(e.rest) > 0 {
-				line = append(e.rest, line...)
-			}
-			var l logged
-			if json.Unmarshal(line, &l) == nil {
-				e.take(l)
-			}
-			e.rest = e.rest[:0]
-			data = after
-		}
-		if err != nil || n == 0 {
-			return
-		}
+}
+
+func (e *eventReading) decoded(line []byte) []logged {
+	if e.decode != nil {
+		return e.decode(line)
 	}
+	var l logged
+	if json.Unmarshal(line, &l) != nil {
+		return nil // a line that was cut short by a kill
+	}
+	return []logged{l}
 }
 
 // take enters one event.
@@ -225,7 +203,7 @@ func (e *eventReading) take(l logged) {
 		return
 	}
 	f := &e.files[i]
-	if !f.began {
+	if !f.began && l.Type != "list" { // a list says what there is, not that it runs
 		f.began = true
 		e.spec.Events.Began(i)
 	}

@@ -247,16 +247,21 @@ func (g rig) execute(c Command, r Reading, h *heard) Ended {
 	cmd := exec.CommandContext(t.Context(), c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = r.Stdout(), r.Stderr()
-	if e, ok := r.(*eventReading); ok && g.when != nil {
-		cmd.Stdout = watched{r.Stdout(), func() {
-			e.turn <- struct{}{}
-			defer func() { <-e.turn }()
+	e, _ := r.(*eventReading)
+	if p, ok := r.(*phpunitReading); ok {
+		e = p.eventReading
+	}
+	if e != nil && g.when != nil {
+		look := func() {
+			e.log.turn <- struct{}{}
+			defer func() { <-e.log.turn }()
 			for i := range e.files {
 				if g.when(&e.files[i], e.unfinished(&e.files[i])) {
 					h.once.Do(func() { close(h.seen) })
 				}
 			}
-		}}
+		}
+		cmd.Stdout, cmd.Stderr = watched{r.Stdout(), look}, watched{r.Stderr(), look}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	end := Ended{Started: time.Now()}
