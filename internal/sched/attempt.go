@@ -203,6 +203,14 @@ func (s *State) done(now time.Time, in towpath.Done) error {
 		return nil
 	}
 	b := a.build
+	if !a.started && (in.Outcome == towpath.OutcomeErrored || in.Outcome == towpath.OutcomeCanceled) {
+		// It did not take the offer: that is no fault of what was offered.
+		s.emit(now, b.number, towpath.AttemptEnded{
+			Attempt: a.id, Session: a.sess.id, Outcome: in.Outcome, Expired: true,
+			Reason: fmt.Sprintf("worker %s did not begin it: %s", a.sess.agent, either(oneLine(in.Reason), string(in.Outcome))),
+		})
+		return nil
+	}
 	s.begin(now, a)
 	s.emit(now, b.number, towpath.AttemptEnded{Attempt: a.id, Session: a.sess.id, Outcome: in.Outcome, Reason: in.Reason})
 	if a.kind == towpath.AttemptList && !b.state.Final() {

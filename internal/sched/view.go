@@ -102,6 +102,14 @@ func (s *State) Waiting(n towpath.BuildNumber) []Wait {
 	} else if b.waits() {
 		waits = append(waits, Wait{What: "a free slot, to list the atoms", Since: b.since, Until: b.deadline, Then: "the build is errored"})
 	}
+	for _, g := range b.bindings {
+		if x := g.sess; b.waits() && g.usable() && x.asideN > 0 && !x.aside.IsZero() {
+			waits = append(waits, Wait{
+				What:  fmt.Sprintf("worker %s, which did not begin its last %d offers", x.agent, x.asideN),
+				Until: x.aside, Then: "it is offered work again",
+			})
+		}
+	}
 	for _, a := range b.active {
 		w := Wait{What: fmt.Sprintf("attempt %d: %s on %s", a.number, a.what(), a.sess.agent), Since: a.offered, Until: a.ends()}
 		switch {
