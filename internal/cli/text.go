@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -95,8 +96,12 @@ func (p paint) countsLine(c towpath.Counts, noun string) string {
 	return plural(c.Total, noun) + ": " + strings.Join(parts, ", ")
 }
 
-// printable makes text safe for a terminal: control characters other than tab and newline become visible.
+// escapes are the sequences with which programs colour and move what they print (ECMA-48 CSI and OSC).
+var escapes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\\\)?`)
+
+// printable makes text safe for a terminal: colours go, other control characters than tab and newline become visible.
 func printable(s string) string {
+	s = escapes.ReplaceAllString(strings.ReplaceAll(s, "\r\n", "\n"), "")
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) {
 			return r
