@@ -44,12 +44,7 @@ func newAttempt(s *session, o towpath.Offer, held []int) *attempt {
 func (a *attempt) run() (done towpath.Done) {
 	defer a.stop(nil)
 	a.s.say(true, towpath.Started{Attempt: a.offer.Attempt})
-	defer func() {
-		a.log.close(a.ctx)
-		if err := a.dirs.remove(); err != nil {
-			a.s.log.Warn("attempt's directory left behind", "attempt", string(a.offer.Attempt), "err", err)
-		}
-	}()
+	defer a.log.close(a.ctx)
 	logs := make(chan struct{})
 	var flusher sync.WaitGroup
 	flusher.Go(func() { a.log.flushLoop(a.ctx, logs) })

@@ -7,25 +7,25 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
-// dirs is what an attempt has of its own on disk: two directories and the file that names its atoms. They are made with
-// the attempt's first command and emptied between commands, for most tests never touch them.
+// dirs is what an attempt has of its own on disk: two directories and the file that names its atoms. They belong to a slot,
+// and are handed from attempt to attempt, empty: most tests never touch them.
 type dirs struct {
 	root, reports, artifacts, atoms string
 }
 
-func makeDirs(scratch, attempt string) (d dirs, err error) {
-	d.root = filepath.Join(scratch, attempt)
+// slotDirs makes the directories of a slot, or makes sure that nothing is left in them.
+func slotDirs(scratch string, slot int) (d dirs, err error) {
+	d.root = filepath.Join(scratch, "slot-"+strconv.Itoa(slot))
 	d.reports, d.artifacts = filepath.Join(d.root, "reports"), filepath.Join(d.root, "artifacts")
 	d.atoms = filepath.Join(d.root, "atoms")
-	for _, dir := range []string{d.root, d.reports, d.artifacts} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return d, fmt.Errorf("make the attempt's directories: %w", err)
-		}
+	if err := os.Mkdir(d.root, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return dirs{}, fmt.Errorf("make the attempt's directory: %w", err)
 	}
-	return d, nil
+	return d, errors.Join(fresh(d.reports), fresh(d.artifacts))
 }
 
 // writeAtoms puts names into the atoms file, one a line.
@@ -36,35 +36,28 @@ func (d dirs) writeAtoms(names []string) error {
 	return nil
 }
 
-// empty makes the reports directory as good as new.
-func (d dirs) empty() error {
-	if isEmpty(d.reports) {
-		return nil
+// fresh makes dir an empty directory.
+func fresh(dir string) error {
+	f, err := os.Open(dir)
+	if err == nil {
+		_, err = f.Readdirnames(1)
+		_ = f.Close() // it was only read
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		err = removeAll(dir)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	} else {
+		err = removeAll(dir) // its permissions were changed
 	}
-	if err := removeAll(d.reports); err != nil {
-		return fmt.Errorf("empty the reports directory: %w", err)
+	if err != nil {
+		return fmt.Errorf("empty %s: %w", dir, err)
 	}
-	if err := os.Mkdir(d.reports, 0o700); err != nil {
-		return fmt.Errorf("make the reports directory: %w", err)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make %s: %w", dir, err)
 	}
 	return nil
-}
-
-func isEmpty(dir string) bool {
-	f, err := os.Open(dir)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = f.Close() }() // read only
-	_, err = f.Readdirnames(1)
-	return errors.Is(err, io.EOF)
-}
-
-func (d dirs) remove() error {
-	if d.root == "" {
-		return nil
-	}
-	return removeAll(d.root)
 }
 
 // removeAll removes a tree, also where a test has taken the write permission from its directories.

@@ -16,13 +16,12 @@ import (
 // replace earlier ones: the agent's own, the job's, Towpath's.
 func (a *attempt) environ(names []string) ([]string, error) {
 	if a.dirs.root == "" {
-		d, err := makeDirs(a.s.cfg.Scratch, string(a.offer.Attempt))
+		d, err := slotDirs(a.s.cfg.Scratch, a.held[0]+1)
 		if err != nil {
 			return nil, err
 		}
 		a.dirs = d
-	}
-	if err := a.dirs.empty(); err != nil {
+	} else if err := fresh(a.dirs.reports); err != nil {
 		return nil, err
 	}
 	if err := a.dirs.writeAtoms(names); err != nil {

@@ -352,3 +352,43 @@ func TestADrainedAgentFinishesItsWorkAndLeaves(t *testing.T) { // C13, as far as
 		t.Errorf("%d atoms were reported before it left, want 2", n)
 	}
 }
+
+func TestAttemptsThatShareAReportGlobRunOneAtATime(t *testing.T) {
+	t.Parallel()
+	var dir string
+	s, id := start(t, func(c *agent.Config) { c.Slots, dir = 3, c.Dir })
+	job := &towpath.Job{
+		Slots: 1, PerAtom: true, Report: towpath.Report{Kind: towpath.ReportJUnit, Glob: "out/*.xml"},
+		Run: `mkdir alone || touch overlap; sleep 0.1; rmdir alone`,
+	}
+	for _, a := range []string{"a", "b", "c"} {
+		s.offer(id, towpath.Offer{Attempt: towpath.AttemptID(a), Job: job, Units: units("x")})
+	}
+	for _, a := range []string{"a", "b", "c"} {
+		done(s, a)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "overlap")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("two of them ran at once (%v)", err)
+	}
+}
+
+func TestABadJobIsRefusedAndHarmsNobody(t *testing.T) {
+	t.Parallel()
+	s, id := start(t, nil)
+	for attempt, c := range map[string]struct {
+		offer towpath.Offer
+		want  string
+	}{
+		"kind":   {towpath.Offer{Kind: "dance", Job: &towpath.Job{Slots: 1}}, `an attempt of kind "dance" is not known here`},
+		"report": {towpath.Offer{Job: &towpath.Job{Slots: 1, Report: towpath.Report{Kind: "morse"}}, Units: units("x")}, "report"},
+		"empty":  {towpath.Offer{Job: &towpath.Job{Slots: 1}}, "agent a1 was offered an attempt without atoms"},
+		"slots":  {towpath.Offer{Job: &towpath.Job{Slots: 9}, Units: units("x")}, "agent a1 has not 9 free slots"},
+		"list":   {towpath.Offer{Kind: towpath.AttemptList, Job: &towpath.Job{}}, "neither a command nor a glob"},
+	} {
+		c.offer.Attempt = towpath.AttemptID(attempt)
+		s.offer(id, c.offer)
+		if d := done(s, attempt); d.Outcome != towpath.OutcomeErrored || !strings.Contains(d.Reason, c.want) {
+			t.Errorf("%s: it ended as %+v, want %q", attempt, d, c.want)
+		}
+	}
+}
