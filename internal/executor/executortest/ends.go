@@ -75,15 +75,24 @@ func output(t *testing.T, b *box) {
 }
 
 func busy(t *testing.T, b *box) {
-	spinning, blocked := b.sh(`(while :; do :; done) & wait`), b.sh(`sleep 1000 & wait`)
-	spinning.Silence, blocked.Limit = time.Second, time.Second
-	s, bl := b.run(t, spinning), b.run(t, blocked)
-	if s.End != executor.EndSilence || bl.End != executor.EndLimit {
-		t.Fatalf("got %+v and %+v", s, bl)
+	blocked := b.sh(`sleep 1000 & wait`)
+	blocked.Limit = time.Second
+	if res := b.run(t, blocked); res.End != executor.EndLimit || res.Busy > 0.02 {
+		t.Errorf("blocked: got %+v", res)
 	}
-	if bl.Busy > 0.02 || s.Busy < 4*bl.Busy || s.Busy < 0.05 {
-		t.Errorf("spinning %.3f CPU seconds per second, blocked %.3f", s.Busy, bl.Busy)
+	// Where others keep all cores busy a spinning task may get next to nothing for a moment.
+	for range 10 {
+		spinning := b.sh(`(while :; do :; done) & wait`)
+		spinning.Silence = time.Second
+		res := b.run(t, spinning)
+		if res.End != executor.EndSilence {
+			t.Fatalf("spinning: got %+v", res)
+		}
+		if res.Busy > 0.1 {
+			return
+		}
 	}
+	t.Error("a spinning task never counts as busy")
 }
 
 func canceled(t *testing.T, b *box) {

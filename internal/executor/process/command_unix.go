@@ -74,7 +74,7 @@ func explainStart(t executor.Task, path string, err error) error {
 	}
 	if late := (*lateStart)(nil); errors.As(err, &late) {
 		return &towpath.Error{Code: towpath.CodeUnavailable, Err: err, Message: fmt.Sprintf(
-			"%q did not start within %s; is the file system of %s or of directory %s away?", name, startLimit, path, t.Dir)}
+			"%q did not start in time; is the file system of %s or of directory %s away?", name, path, t.Dir)}
 	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -81,7 +81,7 @@ func (h *host) newTree(executor.Task) (*tree, error) { return &tree{host: h}, ni
 // lateStart is of Linux alone: here a start is waited for.
 type lateStart struct{ error }
 
-func (*lateStart) undo() {}
+func (*lateStart) await() *os.Process { return nil }
 
 func (h *host) start(_ context.Context, tr *tree, path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	attr.Sys = &syscall.SysProcAttr{Setsid: true}

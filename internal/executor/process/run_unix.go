@@ -52,7 +52,7 @@ func (e *Executor) Run(ctx context.Context, t executor.Task) (executor.Result, e
 	r.started = time.Now()
 	p, err := r.start(ctx, e, path)
 	if late := (*lateStart)(nil); errors.As(err, &late) {
-		e.tasks.Go(func() { late.undo(); r.out.abandon(); r.release(e) })
+		e.tasks.Go(func() { r.undo(ctx, e, late) })
 		return executor.Result{}, err
 	}
 	if err != nil {
@@ -60,11 +60,7 @@ func (e *Executor) Run(ctx context.Context, t executor.Task) (executor.Result, e
 		r.release(e)
 		return executor.Result{}, err
 	}
-	e.tasks.Go(func() {
-		r.tree.wait(p)
-		r.endedAt = time.Now()
-		close(r.ended)
-	})
+	e.tasks.Go(func() { r.follow(p) })
 	r.out.begin()
 
 	res := executor.Result{End: executor.EndExited, ExitCode: -1}
@@ -118,6 +114,27 @@ func (r *run) start(ctx context.Context, e *Executor, path string) (*os.Process,
 		return nil, explainStart(r.task, path, err)
 	}
 	return p, nil
+}
+
+// follow waits for the main process.
+func (r *run) follow(p *os.Process) {
+	r.tree.wait(p)
+	r.endedAt = time.Now()
+	close(r.ended)
+}
+
+// undo waits until a start that was given up has come about or failed, and ends what it started.
+func (r *run) undo(ctx context.Context, e *Executor, late *lateStart) {
+	if p := late.await(); p != nil {
+		e.tasks.Go(func() { r.follow(p) })
+		if err := r.kill(ctx); err != nil {
+			e.log.Warn("command that started late does not die", "task", r.task.ID, "err", err)
+		}
+		<-r.ended
+		_, _ = r.tree.reap(p)
+	}
+	r.out.abandon()
+	r.release(e)
 }
 
 // watch waits until the main process ends or has to be stopped, and says which. For a stop at a limit it also says how

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // startRequest asks a starter for a process.
@@ -25,8 +27,8 @@ type started struct {
 }
 
 // start starts a task's main process on a thread that lasts as long as the Executor: the kernel sends the parent-death
-// signal when the starting thread ends. A starter that is held up by a slow file system holds up nobody else, and the
-// task no longer than startLimit: the error is then a *lateStart.
+// signal when the starting thread ends. A starter that is held up by a file system that is away holds up nobody else,
+// and the task no longer than startLimit: the error is then a *lateStart.
 func (h *host) start(ctx context.Context, tr *tree, path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	done := make(chan started, 1) // so that a starter never waits
 	req := startRequest{path: path, argv: argv, attr: attr, tree: tr, done: done}
@@ -58,12 +60,10 @@ type lateStart struct{ done <-chan started }
 
 func (l *lateStart) Error() string { return "the command's start takes too long" }
 
-// undo waits until the start has come about or failed, and ends the process.
-func (l *lateStart) undo() {
-	if s := <-l.done; s.p != nil {
-		_ = syscall.Kill(-s.p.Pid, syscall.SIGKILL) // gone is just as well
-		_, _ = s.p.Wait()
-	}
+// await waits until the start has come about or failed; nil: it has failed.
+func (l *lateStart) await() *os.Process {
+	s := <-l.done
+	return s.p
 }
 
 // starter owns a thread. It is woken by requests and ends with the Executor.
@@ -91,6 +91,7 @@ func (h *host) startHere(req startRequest) (*os.Process, error) {
 	if g := req.tree.group; g != nil {
 		req.attr.Sys.UseCgroupFD, req.attr.Sys.CgroupFD = true, g.fd
 	}
+	touch(req.path, req.attr.Dir)
 	p, err := launch(req.path, req.argv, req.attr, req.tree)
 	// A file just written by this process is busy while another start that began before it was closed is under way.
 	for wait := time.Millisecond; errors.Is(err, syscall.ETXTBSY) && wait < 100*time.Millisecond; wait *= 2 {
@@ -104,6 +105,15 @@ func (h *host) startHere(req startRequest) (*os.Process, error) {
 		req.tree.row = h.table.add(p.Pid)
 	}
 	return p, nil
+}
+
+// touch waits for the directory and the program to be there. Between fork and exec the Go runtime waits with all its
+// threads at the next collection; a file system that is away is better met here, where only this thread waits.
+func touch(path, dir string) {
+	var st unix.Stat_t
+	_ = unix.Stat(within(dir, "."), &st) // what is wrong shows at the start
+	var first [1]byte
+	_, _ = readFile(within(dir, path), first[:])
 }
 
 // launch starts a process and enters it among the children; tr is nil if it is of no task.
