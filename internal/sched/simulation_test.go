@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 4000, "how many fault schedules TestSimulation runs")
+	schedules = flag.Int("schedules", 8000, "how many fault schedules TestSimulation runs")
 	firstSeed = flag.Uint64("seed", 1, "the first seed of TestSimulation")
 )
 
@@ -37,6 +37,9 @@ func TestSimulationKeepsEveryPromise(t *testing.T) {
 				steps.Add(int64(r.Steps))
 				events.Add(int64(r.Events))
 				faults.Add(int64(r.Faults))
+				if r.Err == nil && (r.Faults < 5 || r.Atoms < 20) {
+					t.Errorf("seed %d has %d faults and %d atoms", seed, r.Faults, r.Atoms)
+				}
 				if r.Err != nil {
 					again := simtest.Run(simtest.Options{Seed: seed, Script: true})
 					t.Errorf("%v\nscript:\n%s", r.Err, again.Script)

@@ -98,66 +98,8 @@ func (w *world) plan1(n towpath.BuildNumber) *plan { return w.builds[int(n)-1] }
 func (w *world) plan() {
 	r := w.rng
 	builds := 1 + r.IntN(3)
-	for i := range builds {
-		b := &plan{number: towpath.BuildNumber(i + 1)}
-		atoms := 20/builds + 1 + r.IntN(12)
-		w.res.Atoms += atoms
-		b.job = towpath.Job{
-			Run: "run", PerAtom: w.chance(60), FailFast: w.chance(10),
-			Timeouts: towpath.Timeouts{
-				Queue: w.between(20*time.Second, time.Minute), Setup: 30 * time.Second, Atom: w.between(10*time.Second, 20*time.Second),
-				Build: w.between(2*time.Minute, 8*time.Minute),
-			},
-			Retries: towpath.Retries{Failed: r.IntN(3), Lost: 1 + r.IntN(3)},
-		}
-		j := &b.job
-		if w.chance(30) {
-			j.Slots = 1 + r.IntN(2)
-		}
-		if w.chance(40) {
-			j.Setup = "make"
-		}
-		if w.chance(40) {
-			j.Teardown = "clean"
-		}
-		if w.chance(30) {
-			j.Labels = []string{"linux"}
-		}
-		if w.chance(25) {
-			j.Parallel.Max = 1 + r.IntN(4)
-		}
-		if w.chance(20) {
-			j.Parallel.PerAgent = 1 + r.IntN(2)
-		}
-		switch r.IntN(4) {
-		case 0:
-			j.Batch.Count = 1 + r.IntN(5)
-		case 1:
-			j.Batch.Target = w.between(time.Second, 5*time.Second)
-		}
-		if w.chance(20) {
-			j.Quarantine = []towpath.Quarantine{{Pattern: fmt.Sprintf("b%d.3", i+1)}, {Pattern: "*::c1"}}
-		}
-		if w.chance(25) {
-			j.Report.Kind = towpath.ReportGoTest
-		}
-		est := w.planAtoms(b, atoms)
-		in := towpath.Submit{Build: b.number, Job: *j, By: "test", Estimates: est}
-		switch {
-		case w.chance(40):
-			j.Atoms.Command = "ls"
-			b.listing = []string{"", "", "", "", "", "", "fails", "hangs", "empty", "twice"}[r.IntN(10)]
-			in.Estimates = nil
-		case w.chance(15):
-			for _, name := range b.names {
-				in.Only = append(in.Only, towpath.Selection{Atom: name})
-			}
-		default:
-			j.Atoms.List = b.names
-		}
-		in.Job = *j
-		w.builds = append(w.builds, b)
-		w.push(simEvent{at: w.between(0, 6*time.Second), kind: simSubmit, in: in})
+	for range builds {
+		w.addBuild(20/builds + 1 + r.IntN(12))
 	}
 	agents := 3 + r.IntN(3)
 	hopeless := w.chance(8)
@@ -169,6 +111,69 @@ func (w *world) plan() {
 		w.agents = append(w.agents, a)
 		w.push(simEvent{at: w.between(0, 4*time.Second), kind: simJoin, agent: a})
 	}
+}
+
+// addBuild draws one build.
+func (w *world) addBuild(atoms int) {
+	r := w.rng
+	b := &plan{number: towpath.BuildNumber(len(w.builds) + 1)}
+	w.res.Atoms += atoms
+	b.job = towpath.Job{
+		Run: "run", PerAtom: w.chance(60), FailFast: w.chance(10),
+		Timeouts: towpath.Timeouts{
+			Queue: w.between(20*time.Second, time.Minute), Setup: 30 * time.Second, Atom: w.between(10*time.Second, 20*time.Second),
+			Build: w.between(2*time.Minute, 8*time.Minute),
+		},
+		Retries: towpath.Retries{Failed: r.IntN(3), Lost: 1 + r.IntN(3)},
+	}
+	j := &b.job
+	if w.chance(30) {
+		j.Slots = 1 + r.IntN(2)
+	}
+	if w.chance(40) {
+		j.Setup = "make"
+	}
+	if w.chance(40) {
+		j.Teardown = "clean"
+	}
+	if w.chance(30) {
+		j.Labels = []string{"linux"}
+	}
+	if w.chance(25) {
+		j.Parallel.Max = 1 + r.IntN(4)
+	}
+	if w.chance(20) {
+		j.Parallel.PerAgent = 1 + r.IntN(2)
+	}
+	switch r.IntN(4) {
+	case 0:
+		j.Batch.Count = 1 + r.IntN(5)
+	case 1:
+		j.Batch.Target = w.between(time.Second, 5*time.Second)
+	}
+	if w.chance(20) {
+		j.Quarantine = []towpath.Quarantine{{Pattern: fmt.Sprintf("b%d.3", b.number)}, {Pattern: "*::c1"}}
+	}
+	if w.chance(25) {
+		j.Report.Kind = towpath.ReportGoTest
+	}
+	est := w.planAtoms(b, atoms)
+	in := towpath.Submit{Build: b.number, Job: *j, By: "test", Estimates: est}
+	switch {
+	case w.chance(40):
+		j.Atoms.Command = "ls"
+		b.listing = []string{"", "", "", "", "", "", "fails", "hangs", "empty", "twice"}[r.IntN(10)]
+		in.Estimates = nil
+	case w.chance(15):
+		for _, name := range b.names {
+			in.Only = append(in.Only, towpath.Selection{Atom: name})
+		}
+	default:
+		j.Atoms.List = b.names
+	}
+	in.Job = *j
+	w.builds = append(w.builds, b)
+	w.push(simEvent{at: w.now + w.between(0, 6*time.Second), kind: simSubmit, in: in})
 }
 
 func (w *world) planAtoms(b *plan, n int) map[string]towpath.Estimate {

@@ -113,7 +113,7 @@ func Run(opt Options) Result {
 	w.left = 5 + w.rng.IntN(8)
 	w.toFault = 1 + w.rng.IntN(15)
 	w.plan()
-	for w.res.Err == nil && len(w.heap) > 0 && !w.over() {
+	for w.res.Err == nil && len(w.heap) > 0 && !w.enough() {
 		e := w.pop()
 		if e.at > horizon {
 			w.fail("stuck: %s", w.unfinished())
@@ -138,6 +138,26 @@ func (w *world) fail(format string, args ...any) {
 	if w.res.Err == nil {
 		w.res.Err = fmt.Errorf("seed %d, step %d, at %v: "+format, append([]any{w.opt.Seed, w.res.Steps, w.now}, args...)...)
 	}
+}
+
+// minFaults is how many faults each schedule has at least.
+const minFaults = 5
+
+// enough says whether the schedule may end. If all is over before enough has gone wrong, there is one more build, and one more
+// machine for it.
+func (w *world) enough() bool {
+	if !w.over() {
+		return false
+	}
+	if w.faults >= minFaults {
+		return true
+	}
+	w.toFault = min(w.toFault, 4)
+	w.addBuild(5)
+	a := &agent{name: fmt.Sprintf("x%d", len(w.agents)), slots: 2, labels: []string{"linux"}, rejoins: true}
+	w.agents = append(w.agents, a)
+	w.push(simEvent{at: w.now + w.between(0, time.Second), kind: simJoin, agent: a})
+	return false
 }
 
 // over says whether all builds have ended and wound down.
