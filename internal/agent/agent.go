@@ -28,7 +28,8 @@ type Config struct {
 	Dir    string   // the workspace, an absolute path; attempts run in it
 	Env    []string // the environment that attempts start from
 
-	// Dial makes a connection to the Towpath server. An error of CodeUnavailable is tried again, any other ends Run.
+	// Dial makes a connection to the Towpath server. An error of CodeUnavailable is tried again, any other ends Run;
+	// CodeCanceled, of a server that stops, is no error of Run.
 	Dial     func(ctx context.Context) (net.Conn, error)
 	Executor executor.Executor
 	Logger   *slog.Logger
@@ -106,11 +107,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 			if time.Since(opened) > lastWait {
 				wait = firstWait
 			}
-		} else if ctx.Err() == nil && towpath.CodeOf(err) != towpath.CodeUnavailable {
+		} else if code := towpath.CodeOf(err); ctx.Err() == nil && code != towpath.CodeUnavailable && code != towpath.CodeCanceled {
 			return fmt.Errorf("connect to the server: %w", err)
 		}
 		switch {
-		case ctx.Err() != nil, errors.Is(err, errDrained):
+		case ctx.Err() != nil, errors.Is(err, errDrained), towpath.CodeOf(err) == towpath.CodeCanceled:
 			return nil
 		case towpath.CodeOf(err) == towpath.CodeSessionLost && !cfg.ExitOnLost:
 			cfg.Logger.Warn("session lost", "err", err)

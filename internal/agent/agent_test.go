@@ -28,15 +28,15 @@ const guard = time.Minute
 
 // server is a Towpath server as an agent sees it: a real hub, and a sink that keeps all it is given.
 type server struct {
-	t     testing.TB
-	hub   *session.Hub
-	conns chan net.Conn
+	t   testing.TB
+	hub *session.Hub
 
 	mu     sync.Mutex
 	inputs []towpath.Input
 	logs   map[string]map[int][]session.LogChunk
 	news   chan struct{} // closed and made anew with each change
 	answer func(towpath.Input) error
+	last   net.Conn // the newest connection's end
 }
 
 func (s *server) Inputs(_ context.Context, ins []towpath.Input) []error {
@@ -121,7 +121,7 @@ func start(t testing.TB, change func(*agent.Config)) (*server, towpath.SessionID
 	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &server{
-		t: t, conns: make(chan net.Conn), logs: make(map[string]map[int][]session.LogChunk), news: make(chan struct{}),
+		t: t, logs: make(map[string]map[int][]session.LogChunk), news: make(chan struct{}),
 	}
 	s.hub = session.NewHub(session.Config{Sink: s, Logger: log})
 	exec, err := process.New(process.Config{WithoutCgroup: true})
@@ -139,6 +139,9 @@ func start(t testing.TB, change func(*agent.Config)) (*server, towpath.SessionID
 			return nil, err
 		}
 		sessions.Go(func() { _ = s.hub.Serve(context.WithoutCancel(ctx), theirs) })
+		s.mu.Lock()
+		s.last = theirs
+		s.mu.Unlock()
 		return ours, nil
 	}
 	if change != nil {

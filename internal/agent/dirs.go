@@ -28,9 +28,16 @@ func slotDirs(scratch string, slot int) (d dirs, err error) {
 	return d, errors.Join(fresh(d.reports), fresh(d.artifacts))
 }
 
-// writeAtoms puts names into the atoms file, one a line.
-func (d dirs) writeAtoms(names []string) error {
-	if err := os.WriteFile(d.atoms, []byte(strings.Join(names, "\n")+"\n"), 0o600); err != nil {
+// writeAtoms puts names into the atoms file, one a line. A file that was there is overwritten and then cut to size, not
+// emptied first: some file systems write a file to the disk at once that was emptied, for each command.
+func (d dirs) writeAtoms(names []string) (err error) {
+	text := strings.Join(names, "\n") + "\n"
+	f, err := os.OpenFile(d.atoms, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Truncate(int64(len(text))), f.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("write the attempt's atoms file: %w", err)
 	}
 	return nil

@@ -136,6 +136,12 @@ func TestADialThatFailsForGoodEndsTheAgentAndOneThatMayWorkLaterDoesNot(t *testi
 		if !errors.Is(err, net.ErrClosed) || dials != 5 {
 			t.Errorf("after %d dials it ended with %v", dials, err)
 		}
+		err = agent.Run(t.Context(), config(t, func(context.Context) (net.Conn, error) {
+			return nil, towpath.Errorf(towpath.CodeCanceled, "the server is stopping")
+		}))
+		if err != nil {
+			t.Errorf("with a server that stops it ended with %v", err)
+		}
 	})
 }
 

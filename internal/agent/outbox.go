@@ -11,8 +11,9 @@ import (
 	"github.com/towpath/towpath/internal/wire"
 )
 
-// linger is how long a message that is in no hurry waits for others to travel with.
-const linger = 3 * time.Millisecond
+// linger is how long a message that is in no hurry waits for others to travel with. Each journey ends in a transaction, so
+// this bounds how many a session causes while many short atoms run; nobody notices it on a screen.
+const linger = 20 * time.Millisecond
 
 // batchBytes bounds what travels together.
 const batchBytes = 1 << 20

@@ -392,3 +392,25 @@ func TestABadJobIsRefusedAndHarmsNobody(t *testing.T) {
 		}
 	}
 }
+
+func TestWhenItsConnectionDropsAnAgentEndsItsWorkAndJoinsAgain(t *testing.T) {
+	t.Parallel()
+	var dir string
+	s, id := start(t, func(c *agent.Config) { dir = c.Dir })
+	job := &towpath.Job{Slots: 1, PerAtom: true, Run: `echo $$ > pid; mv pid pids; sleep 600`}
+	s.offer(id, towpath.Offer{Attempt: "old", Job: job, Units: units("x")})
+	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(dir, "pids")); return err == nil })
+	s.mu.Lock()
+	conn := s.last
+	s.mu.Unlock()
+	_ = conn.Close()
+	if bye := await[towpath.Goodbye](s, nil); bye.Session != id || bye.Reason != "the agent hung up" {
+		t.Errorf("the sink was told %+v", bye)
+	}
+	await(s, func(h towpath.Hello) bool { return h.Session != id })
+	for _, pid := range pids(t, filepath.Join(dir, "pids")) {
+		if alive(pid) {
+			t.Errorf("process %d lives on", pid)
+		}
+	}
+}

@@ -84,7 +84,11 @@ func (h *Hub) Serve(ctx context.Context, conn net.Conn) error {
 	s.log.Warn("session cut", "err", err)
 	bye, stop := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.EndLimit)
 	defer stop()
-	gone := s.deliverInputs(bye, []towpath.Input{towpath.Goodbye{Session: s.id, Reason: err.Error()}})
+	reason := err.Error()
+	if errors.Is(err, errHungUp) {
+		reason = errHungUp.Error() // what the transport says of it is for the log
+	}
+	gone := s.deliverInputs(bye, []towpath.Input{towpath.Goodbye{Session: s.id, Reason: reason}})
 	if towpath.CodeOf(gone) == towpath.CodeSessionLost {
 		gone = nil // it had been declared lost meanwhile
 	}
