@@ -342,6 +342,12 @@ func TestALoopOverTheSameStoreGoesOn(t *testing.T) {
 	w.workers(2)
 	w.watch(n, 1)
 	w.passed(n, 5)
+	for e, err := range w.db.Replay(t.Context(), "owner") {
+		w.must(err)
+		if e.Event.Build == n {
+			t.Errorf("event %d of a build that is over would be replayed", e.Seq)
+		}
+	}
 	if next := w.submit(job(1)); next != n+1 {
 		t.Errorf("numbers do not go on: %d after %d", next, n)
 	}

@@ -209,3 +209,43 @@ func TestAWatcherSeesNoEventThatWasNotStored(t *testing.T) {
 	}
 	w.passed(n, 1)
 }
+
+func TestABuildThatAnotherProcessEndedIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := begin(t)
+	w.hello("s", 2)
+	n := w.submit(job(5))
+	o := w.offer()
+	w.must(w.loop.Call(t.Context(), towpath.Started{Session: "s", Attempt: o.Attempt}))
+	// It took this process for dead.
+	other, err := store.Open(t.Context(), store.Options{Path: w.db.Path()})
+	w.must(err)
+	w.must(other.MarkErrored(t.Context(), n, time.Now(), "taken for dead"))
+	w.must(other.Close())
+	if err := w.loop.Call(t.Context(), answers(o)[1]); towpath.CodeOf(err) != towpath.CodeUnavailable {
+		t.Errorf("written to a build that has ended: %v", err)
+	}
+	w.workers(2)
+	next := w.submitAgain(job(3))
+	w.watch(next, 1)
+	w.passed(next, 3)
+	b, err := w.db.Build(t.Context(), n)
+	w.must(err)
+	if b.State != towpath.BuildErrored || b.Reason != "taken for dead" || b.Atoms.Canceled != 5 {
+		t.Errorf("the build: %+v", b)
+	}
+}
+
+// submitAgain submits until the store takes it.
+func (w *world) submitAgain(j towpath.Job) towpath.BuildNumber {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		n, err := w.loop.Submit(ctx, "project", towpath.Submit{Job: j})
+		if towpath.CodeOf(err) != towpath.CodeUnavailable {
+			w.must(err)
+			return n
+		}
+	}
+}

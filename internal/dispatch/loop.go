@@ -72,6 +72,7 @@ type Loop struct {
 	state   *sched.State
 	seqs    map[towpath.BuildNumber]int64 // of the last stored event of each stream
 	winding map[towpath.BuildNumber]bool  // finished builds that sched still holds
+	retry   time.Duration                 // how long the next standby waits first; 0 once a write succeeded
 }
 
 // request is inputs of one caller, in order, and where the answers go: room for one slice is always there.

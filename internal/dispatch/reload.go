@@ -88,8 +88,9 @@ func (u *untold) commands() []towpath.Command {
 func (l *Loop) standby(ctx context.Context, why error) error {
 	l.log.Error("standing by", "err", why)
 	why = unavailable(why)
-	wait := firstRetry
-	timer := time.NewTimer(0) // at once: the store may only have been busy, and a failed decider is no fault of it
+	// At once, unless it is the same again: the store may only have been busy, and a failed decider is no fault of it.
+	timer := time.NewTimer(l.retry)
+	l.retry = min(max(2*l.retry, firstRetry), lastRetry)
 	defer timer.Stop()
 	for {
 		select {
@@ -115,7 +116,7 @@ func (l *Loop) standby(ctx context.Context, why error) error {
 			return err
 		}
 		why = unavailable(err)
-		timer.Reset(wait)
-		wait = min(2*wait, lastRetry)
+		timer.Reset(l.retry)
+		l.retry = min(2*l.retry, lastRetry)
 	}
 }

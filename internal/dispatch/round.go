@@ -80,6 +80,7 @@ func (l *Loop) decide(ctx context.Context, r *round) error {
 			r.answer(err)
 			return err
 		}
+		l.retry = 0
 	}
 	l.act(r)
 	return nil

@@ -26,12 +26,13 @@ type watcher struct {
 	wake   chan struct{}           // holds one token while there may be something new
 	events []towpath.NumberedEvent // guarded by the hub's mu
 	missed bool                    // guarded by the hub's mu: there was no room
+	deaf   bool                    // only wants to be woken
 }
 
 func newHub() hub { return hub{watchers: map[towpath.BuildNumber]map[*watcher]bool{}} }
 
-func (h *hub) enter(n towpath.BuildNumber) *watcher {
-	w := &watcher{wake: make(chan struct{}, 1)}
+func (h *hub) enter(n towpath.BuildNumber, deaf bool) *watcher {
+	w := &watcher{wake: make(chan struct{}, 1), deaf: deaf}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watchers[n] == nil {
@@ -85,7 +86,7 @@ func (h *hub) put(b *store.Batch, seqs map[towpath.BuildNumber]int64) []*watcher
 			if len(w.events) >= watchRoom {
 				w.events, w.missed = nil, true
 			}
-			if !w.missed {
+			if !w.missed && !w.deaf {
 				w.events = append(w.events, towpath.NumberedEvent{Seq: seqs[e.Build] - left[e.Build], Event: e})
 			}
 		}
@@ -108,7 +109,7 @@ func (h *hub) put(b *store.Batch, seqs map[towpath.BuildNumber]int64) []*watcher
 // and in order, and ends with the build. A slow caller delays nobody.
 func (l *Loop) Watch(ctx context.Context, n towpath.BuildNumber, from int64) iter.Seq2[towpath.NumberedEvent, error] {
 	return func(yield func(towpath.NumberedEvent, error) bool) {
-		w := l.hub.enter(n)
+		w := l.hub.enter(n, false)
 		defer l.hub.leave(n, w)
 		next := max(from, 1)
 		give := func(e towpath.NumberedEvent) (goOn bool) {
@@ -182,7 +183,7 @@ func (l *Loop) wait(ctx context.Context, n towpath.BuildNumber, w *watcher) erro
 // Log yields the log of a build in the order in which it comes, and ends with the build.
 func (l *Loop) Log(ctx context.Context, n towpath.BuildNumber, q towpath.LogQuery) iter.Seq2[towpath.LogPiece, error] {
 	return func(yield func(towpath.LogPiece, error) bool) {
-		w := l.hub.enter(n)
+		w := l.hub.enter(n, true)
 		defer l.hub.leave(n, w)
 		tail := l.cfg.Store.Tail(n, q)
 		for {
@@ -213,7 +214,6 @@ func (l *Loop) Log(ctx context.Context, n towpath.BuildNumber, q towpath.LogQuer
 				yield(towpath.LogPiece{}, err)
 				return
 			}
-			l.hub.take(w) // only that there was something counts here
 		}
 	}
 }

@@ -336,7 +336,7 @@ func (b *liveBuild) errored(at time.Time, reason string) []towpath.Event {
 	}
 	slices.SortFunc(open, func(x, y *liveAttempt) int { return x.Number - y.Number })
 	for _, a := range open {
-		add(towpath.AttemptEnded{Attempt: a.ID, Outcome: towpath.OutcomeErrored, Lost: true, Reason: reason})
+		add(towpath.AttemptEnded{Attempt: a.ID, Session: a.Session, Outcome: towpath.OutcomeErrored, Lost: true, Reason: reason})
 	}
 	counts := b.counts
 	for i := range b.atoms {

@@ -102,15 +102,5 @@ func (db *DB) pruneStale(ctx context.Context, now time.Time) (rows int, err erro
 
 // shrink gives free pages of the file back.
 func (db *DB) shrink(ctx context.Context) error {
-	select {
-	case db.turn <- struct{}{}:
-		defer func() { <-db.turn }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if db.closed {
-		return errClosed
-	}
-	t := &tx{ctx: context.WithoutCancel(ctx), db: db}
-	return db.explain("shrink", t.exec("PRAGMA incremental_vacuum(2000)"))
+	return db.alone(ctx, "shrink", "PRAGMA incremental_vacuum(2000)")
 }

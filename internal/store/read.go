@@ -222,7 +222,7 @@ func (db *DB) streamEvents(ctx context.Context, stream, from int64) iter.Seq2[to
 }
 
 // Replay yields what an owner must apply to have its state again: all events of its fleet and of its builds that it has
-// not released, in the order in which they were written.
+// not released, in the order in which they were written. There are no snapshots yet: it is all events of those builds.
 func (db *DB) Replay(ctx context.Context, owner string) iter.Seq2[towpath.NumberedEvent, error] {
 	return func(yield func(towpath.NumberedEvent, error) bool) {
 		for after := int64(0); ; {

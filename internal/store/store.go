@@ -144,6 +144,21 @@ func (db *DB) update(ctx context.Context, what string, f func(*tx) error) error 
 	return db.explain(what, err)
 }
 
+// alone runs a statement that must not be in a transaction.
+func (db *DB) alone(ctx context.Context, what, query string) error {
+	select {
+	case db.turn <- struct{}{}:
+		defer func() { <-db.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+	}
+	if db.closed {
+		return errClosed
+	}
+	t := &tx{ctx: context.WithoutCancel(ctx), db: db}
+	return db.explain(what, t.each(query, nil, func(scanner) error { return nil }))
+}
+
 // begin waits for the turn of this process among those that have the file open. SQLite's own wait backs off so far that a
 // process which writes all the time keeps others out for half a second; a short pause of random length does not.
 func (t *tx) begin(ctx context.Context) error {

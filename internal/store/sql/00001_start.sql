@@ -7,7 +7,8 @@ CREATE TABLE owners (
     id      TEXT NOT NULL UNIQUE,
     pid     INTEGER NOT NULL,
     socket  TEXT NOT NULL,
-    started INTEGER NOT NULL
+    started INTEGER NOT NULL,
+    probe   BLOB NOT NULL DEFAULT x'' -- noise that is written to see whether a write is possible
 );
 
 -- AUTOINCREMENT: a number is never given twice, also after its build was pruned.
