@@ -170,7 +170,7 @@ func testOrphans(f *fixture) {
 	f.must(f.MarkErrored(f.Context(), n, f.now, "its process (pid 7) is gone"))
 	f.must(f.MarkErrored(f.Context(), n, f.now, "once more"))
 	b := f.build(n)
-	if b.State != towpath.BuildErrored || b.Reason != "its process (pid 7) is gone" || b.Atoms != (towpath.Counts{Total: 3, Passed: 1, Canceled: 2}) {
+	if b.State != towpath.BuildErrored || b.Code != towpath.CodeUnavailable || b.Reason != "its process (pid 7) is gone" || b.Atoms != (towpath.Counts{Total: 3, Passed: 1, Canceled: 2}) {
 		f.Errorf("build: %+v", b)
 	}
 	f.same("states", f.states(n), []towpath.AtomState{towpath.AtomPassed, towpath.AtomCanceled, towpath.AtomCanceled})
