@@ -137,7 +137,7 @@ func (s *State) applyOpened(at time.Time, e towpath.SessionOpened) error {
 		return fmt.Errorf("apply %T: session %s is open", e, e.Session)
 	}
 	x := &session{
-		id: e.Session, seq: s.nextSeq(), agent: e.Agent, class: either(e.Class, classLocal), slots: e.Slots, labels: e.Labels, since: at,
+		id: e.Session, seq: s.nextSeq(), agent: e.Agent, class: either(e.Class, classLocal), slots: e.Slots, labels: e.Labels,
 		builds: map[towpath.BuildNumber]*binding{}, speed: 1000, lease: at.Add(s.cfg.Lease),
 	}
 	if e.Speed > 0 {

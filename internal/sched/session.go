@@ -15,7 +15,6 @@ type session struct {
 	class    string
 	slots    int
 	labels   []string
-	since    time.Time
 	draining bool
 	over     bool
 
@@ -79,14 +78,13 @@ func (g *ended) add(id towpath.SessionID, reason string) {
 
 // binding is what one build knows of one session.
 type binding struct {
-	sess     *session
-	matches  bool // labels and slots suffice
-	setup    setupState
-	active   int // attempts of the build that this session has not ended
-	runs     int // of those, the ones that run atoms
-	used     bool
-	torn     bool
-	tornTill int // teardowns that expired unstarted
+	sess    *session
+	matches bool // labels and slots suffice
+	setup   setupState
+	active  int // attempts of the build that this session has not ended
+	runs    int // of those, the ones that run atoms
+	used    bool
+	torn    bool
 }
 
 type setupState string

@@ -57,6 +57,16 @@ func TestSimulationKeepsEveryPromise(t *testing.T) {
 	}
 }
 
+// TestEventsReplayFromStorage replays them as JSON, at each restart and at the end.
+func TestEventsReplayFromStorage(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(150) {
+		if r := simtest.Run(simtest.Options{Seed: seed, Stored: true}); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+}
+
 // TestSimulationFindsSeededBugs makes the decider commit one mistake after the other: each must be noticed.
 func TestSimulationFindsSeededBugs(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ package simtest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -19,6 +20,7 @@ type Options struct {
 	Seed    uint64
 	New     func(sched.Config) *sched.State // nil: sched.New
 	Script  bool                            // keep the script of all inputs
+	Stored  bool                            // replay what the events are in storage, not as they were made
 	Reached *Reached                        // counts are added to it
 }
 
@@ -379,13 +381,7 @@ func (w *world) schedule() {
 
 // reload drops the state and replays what was stored, as a driver does that starts or whose write failed.
 func (w *world) reload() {
-	w.state = w.opt.New(w.cfg)
-	for i := range w.log {
-		if err := w.state.Apply(w.log[i]); err != nil {
-			w.fail("replay event %d of %d: %w", i+1, len(w.log), err)
-			return
-		}
-	}
+	w.state = w.replay()
 	w.state.Resume(w.clock())
 	for id := range w.heard {
 		w.heard[id] = w.now
@@ -393,16 +389,34 @@ func (w *world) reload() {
 	w.tickAt = -1
 }
 
+// replay makes a state of the log.
+func (w *world) replay() *sched.State {
+	s := w.opt.New(w.cfg)
+	for i := range w.log {
+		e := w.log[i]
+		if w.opt.Stored {
+			text, err := json.Marshal(e)
+			if err == nil {
+				e = towpath.Event{}
+				err = json.Unmarshal(text, &e)
+			}
+			if err != nil {
+				w.fail("store event %d: %w", i+1, err)
+				return s
+			}
+		}
+		if err := s.Apply(e); err != nil {
+			w.fail("replay event %d of %d: %w", i+1, len(w.log), err)
+			return s
+		}
+	}
+	return s
+}
+
 // compare replays the whole log and compares the states.
 func (w *world) compare() {
 	have := w.state.Dump()
-	again := w.opt.New(w.cfg)
-	for i := range w.log {
-		if err := again.Apply(w.log[i]); err != nil {
-			w.fail("replay event %d of %d: %w", i+1, len(w.log), err)
-			return
-		}
-	}
+	again := w.replay()
 	if got := again.Dump(); !bytes.Equal(got, have) {
 		at := 0
 		for at < len(got) && at < len(have) && got[at] == have[at] {
