@@ -32,7 +32,7 @@ bin/heldcall: $(wildcard tools/heldcall/*.go tools/cmd/heldcall/*.go)
 	cd tools && go build -o ../$@ ./cmd/heldcall
 
 test: build ## everything that this machine can test; installs what it may
-	. scripts/test-deps && go test $(PKGS) && scripts/self-test
+	. scripts/test-deps && go test $(PKGS)
 
 race: ## the packages in which goroutines meet, under the race detector
 	go test -race $(RACE)
