@@ -85,6 +85,14 @@ func (b *build) estimate(u *unit) time.Duration {
 	return time.Second
 }
 
+// rest is what an attempt has not begun. Where no duration was known, what this build has shown since counts.
+func (b *build) rest(a *attempt) time.Duration {
+	if b.usual == 0 {
+		return time.Duration(a.restN) * b.unknown()
+	}
+	return a.restSum
+}
+
 // remaining is the sum of the estimates of all that waits.
 func (b *build) remaining() time.Duration {
 	return b.waitSum + time.Duration(b.waitNew)*b.unknown()

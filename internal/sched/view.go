@@ -49,7 +49,7 @@ func (s *State) Build(n towpath.BuildNumber) (BuildView, bool) {
 	}
 	left := b.remaining()
 	for _, a := range b.active {
-		left += a.restSum
+		left += b.rest(a)
 		v.Attempts = append(v.Attempts, AttemptView{
 			ID: a.id, Number: a.number, Kind: a.kind, Session: a.sess.id, Agent: a.sess.agent, Units: a.left, Began: a.began,
 			Started: a.started, Stopping: a.stopReason, Ends: a.ends(),
