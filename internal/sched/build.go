@@ -244,7 +244,14 @@ func (b *build) put(w towpath.Unit) {
 		u.queued = inAlone
 	}
 	i, left := slices.BinarySearchFunc(q.items[q.head:], w, b.order)
-	if !left { // else its entry of an earlier stay is still in its place
+	switch {
+	case left: // its entry of an earlier stay is still in its place
+	case q.head > 0 && i <= len(q.items[q.head:])/2:
+		// What waits again was near the front. A lost batch of thousands must not move the whole queue for each.
+		copy(q.items[q.head-1:], q.items[q.head:q.head+i])
+		q.head--
+		q.items[q.head+i] = w
+	default:
 		q.items = slices.Insert(q.items, q.head+i, w)
 	}
 	q.n++
