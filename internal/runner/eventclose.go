@@ -40,16 +40,29 @@ func (e *eventReading) Close(_ context.Context, end Ended) (map[int]towpath.Atom
 		}
 	}
 	e.charge(reports, end, explained)
+	share(reports, end)
 	for i, r := range reports {
-		if r.Duration == 0 && len(reports) == 1 {
-			r.Duration = end.Wall
-		}
 		if r.Outcome != towpath.OutcomePassed && r.Outcome != towpath.OutcomeSkipped {
 			r.ExitCode = end.ExitCode
+			reports[i] = r
 		}
-		reports[i] = r
 	}
 	return reports, err
+}
+
+// share spreads over the files what the command took besides them, as its start: it is a part of what they cost.
+func share(reports map[int]towpath.AtomReport, end Ended) {
+	spare := end.Wall
+	for _, r := range reports {
+		spare -= r.Duration
+	}
+	if spare <= 0 || len(reports) == 0 {
+		return
+	}
+	for i, r := range reports {
+		r.Duration += spare / time.Duration(len(reports))
+		reports[i] = r
+	}
 }
 
 // judge reports a file that ran to its end.
@@ -74,7 +87,7 @@ func (e *eventReading) judge(i int) towpath.AtomReport {
 		r.Outcome, r.Reason, r.Failed = towpath.OutcomeFailed, "unhandled error: "+f.unhandled, nil
 	case missing != "":
 		r.Outcome, r.Reason, r.Failed = towpath.OutcomeFailed, fmt.Sprintf("the case %q was to run again and did not run", missing), nil
-	case r.Outcome == towpath.OutcomePassed && f.state == "failed" && e.only[i] == nil:
+	case r.Outcome != towpath.OutcomeFailed && f.state == "failed" && e.only[i] == nil:
 		r.Outcome, r.Reason = towpath.OutcomeFailed, e.runner.name+" says that the file failed, and names no case"
 	}
 	return r
@@ -356,7 +369,9 @@ func caseReport(cases []towpath.Case) towpath.AtomReport {
 		}
 	case r.Counts.Unfinished > 0:
 		r.Outcome, r.Reason = towpath.OutcomeFailed, "cases that brought no result"
-	case r.Counts.Total > 0 && r.Counts.Skipped == r.Counts.Total:
+	case r.Counts.Total == 0:
+		r.Outcome, r.Reason = towpath.OutcomeSkipped, "it has no tests"
+	case r.Counts.Skipped == r.Counts.Total:
 		r.Outcome, r.Reason = towpath.OutcomeSkipped, "all its cases are skipped"
 	}
 	return r

@@ -52,7 +52,7 @@ func TestRSpecFileThatCannotLoadBlamesNoOther(t *testing.T) {
 	o.check(t, 0, towpath.OutcomeUnclear, "had not begun")
 	o.check(t, 1, towpath.OutcomeFailed, "RuntimeError: no coal")
 	o = g.run(rspec{}, towpath.ReportRSpec, rspecRun, units("spec/none_spec.rb"))
-	o.check(t, 0, towpath.OutcomePassed, "")
+	o.check(t, 0, towpath.OutcomeSkipped, "no tests")
 }
 
 func TestRSpecExitHangAndHookErrors(t *testing.T) {
