@@ -39,6 +39,8 @@ func (a *idleAgent) Send(cmd towpath.Command) error {
 	return nil
 }
 
+func (a *idleAgent) Drain(towpath.SessionID) {}
+
 func (a *idleAgent) Refuse(towpath.SessionID, string) {}
 
 func (a *idleAgent) run(ctx context.Context) error {

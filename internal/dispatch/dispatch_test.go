@@ -26,6 +26,7 @@ type world struct {
 
 	commands chan towpath.Command // what sessions were told
 	refused  chan towpath.SessionID
+	drained  chan towpath.SessionID
 	stop     func() // stops the loop and waits for it
 }
 
@@ -37,6 +38,8 @@ func (w *world) Send(cmd towpath.Command) error {
 		return towpath.Errorf(towpath.CodeSessionLost, "the mailbox is full")
 	}
 }
+
+func (w *world) Drain(id towpath.SessionID) { w.drained <- id }
 
 func (w *world) Refuse(id towpath.SessionID, _ string) { w.refused <- id }
 
@@ -61,7 +64,7 @@ func begin(t *testing.T) *world {
 // beginOver runs a loop that writes to a store other than the one that the test reads.
 func beginOver(t *testing.T, db *store.DB, to dispatch.Store) *world {
 	t.Helper()
-	w := &world{T: t, db: db, commands: make(chan towpath.Command, 10_000), refused: make(chan towpath.SessionID, 100)}
+	w := &world{T: t, db: db, commands: make(chan towpath.Command, 10_000), refused: make(chan towpath.SessionID, 100), drained: make(chan towpath.SessionID, 100)}
 	w.loop = dispatch.New(dispatch.Config{Store: to, Sessions: w, Owner: "owner", Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -351,4 +354,29 @@ func TestALoopOverTheSameStoreGoesOn(t *testing.T) {
 	if next := w.submit(job(1)); next != n+1 {
 		t.Errorf("numbers do not go on: %d after %d", next, n)
 	}
+}
+
+func TestADrainedSessionIsToldAndGetsNoMoreOffers(t *testing.T) {
+	t.Parallel()
+	w := begin(t)
+	w.hello("s", 1)
+	n := w.submit(job(2))
+	o := w.offer()
+	w.must(w.loop.Call(t.Context(), towpath.Drain{Session: "s"}))
+	if id := <-w.drained; id != "s" {
+		t.Errorf("told %s to leave", id)
+	}
+	w.hello("next", 1)
+	for _, in := range answers(o) {
+		w.must(w.loop.Call(t.Context(), in))
+	}
+	if next := w.offer(); next.Session != "next" {
+		t.Errorf("offered to %s", next.Session)
+	} else {
+		for _, err := range w.loop.Inputs(t.Context(), answers(next)) {
+			w.must(err)
+		}
+	}
+	w.watch(n, 1)
+	w.passed(n, 2)
 }

@@ -39,6 +39,7 @@ type Reader interface {
 type Sessions interface {
 	Send(cmd towpath.Command) error
 	Refuse(id towpath.SessionID, reason string)
+	Drain(id towpath.SessionID)
 }
 
 // Config is what a Loop is made of. Store, Sessions, Owner and Logger are needed.

@@ -165,8 +165,13 @@ func (l *Loop) act(r *round) {
 		l.send(cmd)
 	}
 	for _, e := range r.batch.Events {
-		if v, ok := e.Body.(towpath.SessionEnded); ok && v.Lost {
-			l.cfg.Sessions.Refuse(v.Session, v.Reason)
+		switch v := e.Body.(type) {
+		case towpath.SessionEnded:
+			if v.Lost {
+				l.cfg.Sessions.Refuse(v.Session, v.Reason)
+			}
+		case towpath.SessionDraining:
+			l.cfg.Sessions.Drain(v.Session)
 		}
 		l.seqs[e.Build]++
 	}
