@@ -115,7 +115,7 @@ func Run(opt Options) Result {
 	w.left = 5 + w.rng.IntN(8)
 	w.toFault = 1 + w.rng.IntN(15)
 	w.plan()
-	for w.res.Err == nil && len(w.heap) > 0 && !w.enough() {
+	for w.res.Err == nil && !w.enough() && len(w.heap) > 0 {
 		e := w.pop()
 		if e.at > horizon {
 			w.fail("stuck: %s", w.unfinished())
