@@ -236,9 +236,11 @@ func (s *State) applyListed(b *build, e towpath.AtomsListed) error {
 	for i := range e.Atoms {
 		l := &e.Atoms[i]
 		a := &store[i]
-		*a = atom{index: i, name: l.Name, cases: l.Cases, est: l.Estimate, state: towpath.AtomPending}
+		est := l.Estimate
+		est.Mean, est.Dev = max(0, est.Mean), max(0, est.Dev)
+		*a = atom{index: i, name: l.Name, cases: l.Cases, est: est, state: towpath.AtomPending}
 		a.quarantine = towpath.Quarantined(b.job.Quarantine, l.Name, "", b.since)
-		a.whole = unit{mean: l.Estimate.Mean, dev: l.Estimate.Dev, cases: l.Cases, queued: inQueue}
+		a.whole = unit{mean: est.Mean, dev: est.Dev, cases: l.Cases, queued: inQueue}
 		b.atoms[i] = a
 		b.queue.items[i] = towpath.Unit{Atom: i}
 		b.count(&a.whole, 1)

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,6 +171,7 @@ func (s *State) atomDone(now time.Time, in towpath.AtomDone) error {
 	}
 	s.begin(now, a)
 	e := towpath.AtomReported{Attempt: a.id, Unit: w, Report: in.Report}
+	e.Report.Duration = max(0, e.Report.Duration)
 	e.Quarantined = b.quarantines(b.atoms[w.Atom], &e.Report)
 	s.emit(now, b.number, e)
 	return nil
@@ -182,7 +184,8 @@ func (s *State) recalled(now time.Time, in towpath.Recalled) error {
 	}
 	var back []towpath.Unit
 	for _, w := range in.Units {
-		if u := a.build.unit(w); u != nil && u.attempt == a && (!u.began || s.bug == bugRecallBegun) {
+		if u := a.build.unit(w); u != nil && u.attempt == a && (!u.began || s.bug == bugRecallBegun) &&
+			!slices.Contains(back, w) {
 			back = append(back, w)
 		}
 	}

@@ -214,7 +214,7 @@ func (b *build) bound() (time.Duration, string) {
 	floor := ""
 	for _, a := range b.atoms {
 		took, span := a.took, a.longest
-		if took == 0 {
+		if took == 0 && a.verdict == "" { // one that was remembered, or has nothing to run, took no time
 			took, span = a.est.Mean, a.est.Mean
 		}
 		sum += took

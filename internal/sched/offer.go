@@ -122,7 +122,7 @@ func (s *State) offer(now time.Time, b *build, x *session, kind towpath.AttemptK
 		e.Units = make([]towpath.OfferedUnit, len(units))
 		for i, w := range units {
 			a, limit := b.atoms[w.Atom], b.limitOf(w)
-			o := towpath.OfferedUnit{Unit: w, Name: a.name, Limit: limit, Cases: b.unit(w).cases}
+			o := towpath.OfferedUnit{Unit: w, Name: a.name, Limit: limit, Cases: b.unit(w).cases, Fresh: a.fails > 0 || a.unsplit}
 			if w.Part > 0 {
 				p := a.parts[w.Part-1].Part
 				o.Split = &p

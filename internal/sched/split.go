@@ -70,7 +70,7 @@ func (s *State) applySplit(b *build, e towpath.AtomSplit) error {
 	a := b.atoms[e.Atom]
 	mean := make(map[string]time.Duration, len(a.est.Tests))
 	for _, t := range a.est.Tests {
-		mean[t.Name] = t.Mean
+		mean[t.Name] = max(0, t.Mean)
 	}
 	b.leave(&a.whole)
 	left := a.est.Mean
