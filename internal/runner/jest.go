@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	_ "embed" // the reporter
+	"slices"
 
 	"github.com/towpath/towpath"
 )
@@ -39,6 +40,6 @@ func (jest) Begin(_ context.Context, s Spec) (Command, Reading, error) {
 	if err != nil {
 		return Command{}, nil, err
 	}
-	c.Env = append(c.Env[:len(c.Env):len(c.Env)], "TOWPATH_EVENTS="+events)
+	c.Env = append(slices.Clip(c.Env), "TOWPATH_EVENTS="+events)
 	return c, reading, nil
 }

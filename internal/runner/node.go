@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	_ "embed" // the reporter
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,18 +45,13 @@ func (node) Begin(ctx context.Context, s Spec) (Command, Reading, error) {
 	if err != nil {
 		return Command{}, nil, err
 	}
-	theirs := s.Job.Env["NODE_OPTIONS"]
-	for _, kv := range s.Base.Env {
-		if v, ok := strings.CutPrefix(kv, "NODE_OPTIONS="); ok {
-			theirs = v
-		}
-	}
-	c.Env = append(c.Env[:len(c.Env):len(c.Env)],
-		"TOWPATH_EVENTS="+events,
-		"TOWPATH_NODE_OPTIONS="+theirs,
-		"TOWPATH_NODE_CHILD="+nodeOption(child),
-		"NODE_OPTIONS="+strings.TrimSpace(theirs+` --test-reporter=`+nodeOption(reporter)),
-	)
+	// What is in NODE_OPTIONS stays in force, and only the process itself knows it.
+	const wrap = `TOWPATH_NODE_OPTIONS=${NODE_OPTIONS-} NODE_OPTIONS="${NODE_OPTIONS:+$NODE_OPTIONS }$1"
+export TOWPATH_NODE_OPTIONS NODE_OPTIONS
+shift
+exec "$@"`
+	c.Argv = slices.Concat([]string{"sh", "-c", wrap, "towpath", "--test-reporter=" + nodeOption(reporter)}, c.Argv)
+	c.Env = append(slices.Clip(c.Env), "TOWPATH_EVENTS="+events, "TOWPATH_NODE_CHILD="+nodeOption(child))
 	return c, reading, nil
 }
 
@@ -75,21 +71,17 @@ func literalPaths(ctx context.Context, s Spec) (Command, error) {
 	for _, u := range s.Units {
 		special = special || strings.ContainsAny(u.Name, `*?[]{}()!+@\`)
 	}
-	if !special || len(c.Argv) < len(s.Units) {
+	if !special {
 		return c, nil
 	}
 	if major, err := nodeMajor(ctx, s); err != nil || major < 21 {
 		return c, err
 	}
-	argv := append([]string(nil), c.Argv...)
-	tail := argv[len(argv)-len(s.Units):]
+	patterns := make([]string, len(s.Units))
 	for i, u := range s.Units {
-		if tail[i] != u.Name {
-			return c, nil // not as arguments: the file of atoms is read by whoever wrote the command
-		}
-		tail[i] = escapeGlob(u.Name)
+		patterns[i] = escapeGlob(u.Name)
 	}
-	c.Argv = argv
+	c, _ = withArgs(s, patterns) // if the atoms are no arguments, whoever wrote the command reads them from the file
 	return c, nil
 }
 
@@ -110,14 +102,19 @@ func nodeMissing(err error) error {
 	return &towpath.Error{Code: towpath.CodeConfig, Message: "node --version gave no version: install Node.js 20 or later, or put it on PATH", Err: err}
 }
 
-// escapeGlob makes a pattern that matches exactly name.
+// escapeGlob makes a pattern that matches name. Node's patterns know no escape, only classes, and braces are expanded
+// before classes are read: a few characters can only become "any one", and what else that runs is not reported.
 func escapeGlob(name string) string {
 	var b strings.Builder
 	for _, r := range name {
-		if strings.ContainsRune(`*?[]{}()!+@\`, r) {
-			b.WriteByte('\\')
+		switch {
+		case strings.ContainsRune(`{!\`, r):
+			b.WriteByte('?')
+		case strings.ContainsRune(`*?[(+@`, r):
+			b.WriteString("[" + string(r) + "]")
+		default:
+			b.WriteRune(r)
 		}
-		b.WriteRune(r)
 	}
 	return b.String()
 }

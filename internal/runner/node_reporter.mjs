@@ -122,7 +122,7 @@ export default async function* towpath(source) {
     tell({ t: 'end', file: f.name, state: f.failed ? 'failed' : 'passed', ms, message: f.fault?.message || '', detail: f.fault?.detail || '' });
   };
   for await (const { type, data: d } of source) {
-    const f = d?.file !== undefined ? of(d.file) : null;
+    const f = d?.file !== undefined ? of(path.resolve(d.file)) : null; // relative for output in newer versions
     switch (type) {
       case 'test:enqueue':
         if (f && !wraps(d)) f.enqueue(d);

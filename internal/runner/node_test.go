@@ -129,8 +129,8 @@ test('clean', () => { assert.equal(process.env.NODE_OPTIONS, '--no-warnings'); a
 
 func TestNodePathsAreEscapedWhereNodeTakesPatterns(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[string]string{"v20.20.2\n": "app/[id]/page.test.js", "v22.1.0\n": `app/\[id\]/page.test.js`} {
-		s := Spec{Units: units("app/[id]/page.test.js"), Base: Command{Argv: []string{"bash", "-c", nodeRun, "towpath", "app/[id]/page.test.js"}}}
+	for version, want := range map[string]string{"v20.20.2\n": "app/[id]/page.test.js", "v22.1.0\n": `app/[[]id]/page.test.js`} {
+		s := Spec{Job: &towpath.Job{Run: nodeRun}, Units: units("app/[id]/page.test.js"), Base: Command{Argv: []string{"bash", "-c", nodeRun, "towpath", "app/[id]/page.test.js"}}}
 		s.Exec = func(context.Context, Command, time.Duration) ([]byte, []byte, int, error) {
 			return []byte(version), nil, 0, nil
 		}

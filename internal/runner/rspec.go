@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	_ "embed" // the formatter
+	"slices"
 	"strings"
 )
 
@@ -36,16 +37,13 @@ func (rspec) Begin(_ context.Context, s Spec) (Command, Reading, error) {
 	if err != nil {
 		return Command{}, nil, err
 	}
-	theirs := s.Job.Env["SPEC_OPTS"]
-	for _, kv := range s.Base.Env {
-		if v, ok := strings.CutPrefix(kv, "SPEC_OPTS="); ok {
-			theirs = v
-		}
-	}
-	c.Env = append(c.Env[:len(c.Env):len(c.Env)],
-		"TOWPATH_EVENTS="+events,
-		"SPEC_OPTS="+strings.TrimSpace(theirs+" --require "+shellQuoted(formatter)+" --format TowpathFormatter"),
-	)
+	// What is in SPEC_OPTS stays in force, and only the process itself knows it.
+	const wrap = `SPEC_OPTS="${SPEC_OPTS:+$SPEC_OPTS }$1"
+export SPEC_OPTS
+shift
+exec "$@"`
+	c.Argv = slices.Concat([]string{"sh", "-c", wrap, "towpath", "--require " + shellQuoted(formatter) + " --format TowpathFormatter"}, c.Argv)
+	c.Env = append(slices.Clip(c.Env), "TOWPATH_EVENTS="+events)
 	return c, reading, nil
 }
 

@@ -30,6 +30,8 @@ func TestRSpecCasesAreSelectedByTheirIDs(t *testing.T) {
 	t.Parallel()
 	g := rspecRig(t, map[string]string{"spec/boat_spec.rb": boatSpec, "spec/gate_spec.rb": `RSpec.describe("Gate") { it("opens") { } }`})
 	list := units("spec/boat_spec.rb", "spec/gate_spec.rb")
+	g.env = []string{"SPEC_OPTS=--no-color --order defined"}
+	g.scratch = project(t, map[string]string{"my scratch's/x": ""}) + "/my scratch's"
 	o := g.run(rspec{}, towpath.ReportRSpec, rspecRun, list)
 	o.check(t, 0, towpath.OutcomeFailed, "Boat sinks: expected: 2 (and 1 more)")
 	o.check(t, 1, towpath.OutcomePassed, "")

@@ -5,6 +5,7 @@ import (
 	_ "embed" // the reporter
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/towpath/towpath"
@@ -51,7 +52,7 @@ func (vitest) Begin(_ context.Context, s Spec) (Command, Reading, error) {
 	if err != nil {
 		return Command{}, nil, fmt.Errorf("name the files for vitest: %w", err)
 	}
-	env := append(c.Env[:len(c.Env):len(c.Env)], "TOWPATH_EVENTS="+events)
+	env := append(slices.Clip(c.Env), "TOWPATH_EVENTS="+events)
 	if len(asked) < 100<<10 {
 		env = append(env, "TOWPATH_ASKED="+string(asked))
 	}

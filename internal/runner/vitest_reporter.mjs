@@ -43,6 +43,9 @@ function settled(test) {
 }
 
 export default class TowpathReporter {
+  modules = new Map(); // files by the id that the log of a test begins with
+  ended = new Set();
+
   onInit(vitest) {
     if (!asked) return;
     for (const owner of [vitest.specifications, vitest]) {
@@ -76,15 +79,16 @@ export default class TowpathReporter {
 
   onUserConsoleLog(log) {
     const file = log.taskId && log.taskId.split('_')[0];
-    const module = file && this.modules?.get(file);
+    const module = file && this.modules.get(file);
     tell({ t: 'text', file: module || '', text: log.content });
   }
 
   onTestModuleQueued(module) {
-    (this.modules ??= new Map()).set(module.id, module.moduleId);
+    this.modules.set(module.id, module.moduleId);
   }
 
   onTestModuleEnd(module) {
+    this.ended.add(module.moduleId);
     const errors = [...module.errors()];
     for (const suite of module.children.allSuites()) errors.push(...suite.errors());
     const diagnostic = module.diagnostic();
@@ -97,6 +101,10 @@ export default class TowpathReporter {
   }
 
   onTestRunEnd(modules, unhandled) {
+    for (const module of modules || []) {
+      // Vitest 3 says nothing of a file that could not be loaded until the end.
+      if (!this.ended.has(module.moduleId) && !['queued', 'pending'].includes(module.state())) this.onTestModuleEnd(module);
+    }
     for (const e of unhandled || []) {
       tell({ t: 'unhandled', file: e?.VITEST_TEST_PATH || '', message: text(e), detail: whole(e) });
     }
