@@ -55,7 +55,7 @@ func (b *build) setupEnded(a *attempt, e towpath.AttemptEnded) {
 		if a.started {
 			b.setupLost = append(b.setupLost, a.sess.agent)
 		}
-	case e.Expired, a.stopCause == towpath.StopUnneeded, a.stopCause == towpath.StopCanceled:
+	case e.Expired, a.stopping() && a.stopCause != towpath.StopLimit:
 		g.setup = setupNone
 	case e.Outcome == towpath.OutcomePassed && !e.Abandoned:
 		g.setup = setupDone

@@ -322,7 +322,7 @@ func (l *ledger) ended(a *lAttempt, e towpath.AttemptEnded) {
 	}
 	if a.kind == towpath.AttemptSetup {
 		switch {
-		case e.Lost, e.Expired, a.cause == towpath.StopUnneeded, a.cause == towpath.StopCanceled:
+		case e.Lost, e.Expired, a.cause != "" && a.cause != towpath.StopLimit:
 			delete(b.setup, a.sess.id)
 		case e.Outcome == towpath.OutcomePassed && !e.Abandoned:
 			b.setup[a.sess.id] = "done"
