@@ -196,8 +196,8 @@ func either(a, b string) string {
 
 // oneLine keeps what others wrote to one line.
 func oneLine(t string) string {
-	if i := strings.IndexByte(t, '\n'); i >= 0 {
-		return strings.TrimSpace(t[:i]) + " …"
+	if before, _, ok := strings.Cut(t, "\n"); ok {
+		return strings.TrimSpace(before) + " …"
 	}
 	return t
 }

@@ -218,12 +218,7 @@ func (b *build) wound() bool {
 	if len(b.active) > 0 {
 		return false
 	}
-	for _, g := range b.bindings {
-		if b.owesTeardown(g) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.bindings, b.owesTeardown)
 }
 
 // queue holds waiting units in the order in which they are to run. An entry whose unit has left the queue otherwise is

@@ -65,14 +65,15 @@ func FormatJob(j *towpath.Job, estimates map[string]towpath.Estimate) string {
 	slices.Sort(names)
 	for _, name := range names {
 		e := estimates[name]
-		t := fmt.Sprintf("est=%s:%v:%v:%d", name, e.Mean, e.Dev, e.Passes)
+		var t strings.Builder
+		fmt.Fprintf(&t, "est=%s:%v:%v:%d", name, e.Mean, e.Dev, e.Passes)
 		if e.NeverSplit {
-			t += ":never"
+			t.WriteString(":never")
 		}
 		for _, x := range e.Tests {
-			t += fmt.Sprintf(":%s=%v", x.Name, x.Mean)
+			fmt.Fprintf(&t, ":%s=%v", x.Name, x.Mean)
 		}
-		w = append(w, t)
+		w = append(w, t.String())
 	}
 	return strings.Join(w, " ")
 }
@@ -180,14 +181,15 @@ func ParseJob(words []string) (j towpath.Job, est map[string]towpath.Estimate, e
 func Format(in towpath.Input) string {
 	switch in := in.(type) {
 	case towpath.Submit:
-		t := fmt.Sprintf("submit %d %s", in.Build, FormatJob(&in.Job, in.Estimates))
+		var t strings.Builder
+		fmt.Fprintf(&t, "submit %d %s", in.Build, FormatJob(&in.Job, in.Estimates))
 		for _, o := range in.Only {
-			t += " only=" + o.Atom
+			t.WriteString(" only=" + o.Atom)
 			for _, c := range o.Cases {
-				t += ":" + c
+				t.WriteString(":" + c)
 			}
 		}
-		return t
+		return t.String()
 	case towpath.Hello:
 		t := fmt.Sprintf("hello %s agent=%s slots=%d", in.Session, in.Agent, in.Slots)
 		if len(in.Labels) > 0 {
@@ -231,11 +233,12 @@ func Format(in towpath.Input) string {
 		}
 		return t
 	case towpath.Recalled:
-		t := fmt.Sprintf("recalled %s %s", in.Session, in.Attempt)
+		var t strings.Builder
+		fmt.Fprintf(&t, "recalled %s %s", in.Session, in.Attempt)
 		for _, u := range in.Units {
-			t += " " + formatUnit(u.Atom, u.Part)
+			t.WriteString(" " + formatUnit(u.Atom, u.Part))
 		}
-		return t
+		return t.String()
 	case towpath.Cancel:
 		return strings.TrimSpace(fmt.Sprintf("cancel %d %s", in.Build, in.By))
 	case towpath.Tick:
@@ -397,7 +400,7 @@ func parseReport(id towpath.SessionID, f []string) (towpath.Input, error) {
 		if v, ok := strings.CutPrefix(f[0], "failed="); ok {
 			in.Report.Failed = strings.Split(v, ",")
 		} else if v, ok := strings.CutPrefix(f[0], "cases="); ok {
-			for _, name := range strings.Split(v, ",") {
+			for name := range strings.SplitSeq(v, ",") {
 				in.Report.Cases = append(in.Report.Cases, towpath.Case{Name: name, Select: name, State: towpath.CaseFailed})
 			}
 		} else {

@@ -82,14 +82,15 @@ func (t *Teller) Tell(e towpath.Event, since time.Time) string {
 		return fmt.Sprintf("build %d, %s is run in parts: %s", n, t.unit(n, towpath.Unit{Atom: b.Atom}), strings.Join(parts, "; "))
 	case towpath.AttemptOffered:
 		t.attempts[b.Attempt] = b
-		text := attempt(b.Attempt) + " is offered"
+		var text strings.Builder
+		text.WriteString(attempt(b.Attempt) + " is offered")
 		for _, u := range b.Units {
-			text += " " + t.unit(n, u.Unit)
+			text.WriteString(" " + t.unit(n, u.Unit))
 			if len(u.Cases) > 0 {
-				text += "{" + strings.Join(u.Cases, ",") + "}"
+				text.WriteString("{" + strings.Join(u.Cases, ",") + "}")
 			}
 		}
-		return text
+		return text.String()
 	case towpath.AttemptStarted:
 		return attempt(b.Attempt) + " begins, ends " + by(b.Deadline)
 	case towpath.AtomStarted:
@@ -103,11 +104,12 @@ func (t *Teller) Tell(e towpath.Event, since time.Time) string {
 	case towpath.RecallAsked:
 		return fmt.Sprintf("%s is asked for up to %d back, %s", attempt(b.Attempt), b.Most, by(b.By))
 	case towpath.UnitsRecalled:
-		text := attempt(b.Attempt) + " gives back"
+		var text strings.Builder
+		text.WriteString(attempt(b.Attempt) + " gives back")
 		for _, u := range b.Units {
-			text += " " + t.unit(n, u)
+			text.WriteString(" " + t.unit(n, u))
 		}
-		return text
+		return text.String()
 	case towpath.AttemptStopped:
 		return fmt.Sprintf("%s is told to end %s (%s): %s", attempt(b.Attempt), by(b.By), b.Cause, b.Reason)
 	case towpath.AttemptEnded:
