@@ -104,8 +104,8 @@ func pytest(t *testing.T) string {
 
 // nodeModules is where scripts/test-deps puts the packages that JavaScript projects in tests need.
 func nodeModules() string {
-	if dir := os.Getenv("TOWPATH_TEST_NODE_MODULES"); dir != "" {
-		return dir
+	if dir := os.Getenv("TOWPATH_TEST_NODE"); dir != "" {
+		return filepath.Join(dir, "node_modules")
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
