@@ -17,7 +17,8 @@ type OfferedUnit struct {
 	Name  string        `json:"name"`
 	Cases []string      `json:"cases,omitempty"` // not empty: only these cases
 	Split *Part         `json:"split,omitempty"`
-	Limit time.Duration `json:"limit"` // a command for several units has the sum of their limits
+	Fresh bool          `json:"fresh,omitempty"` // it failed before in this build: a result that its runner remembers will not do
+	Limit time.Duration `json:"limit"`           // a command for several units has the sum of their limits
 }
 
 // Offer asks a session to execute an attempt. It may be delivered twice and is started once, by its attempt id.

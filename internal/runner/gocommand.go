@@ -78,6 +78,13 @@ func (g goCommand) command(dir string, packages []string, extra ...string) Comma
 	}
 }
 
+// counted says whether the command itself says how often tests run, which also keeps go test from giving remembered results.
+func (g goCommand) counted() bool {
+	return slices.ContainsFunc(slices.Concat(g.before, g.after), func(w string) bool {
+		return strings.TrimPrefix(flagName(w), "test.") == "count"
+	})
+}
+
 // narrowed says whether the command itself leaves tests out, so that a list of all would name some that must not run.
 func (g goCommand) narrowed() bool {
 	return slices.ContainsFunc(slices.Concat(g.before, g.after), func(w string) bool {

@@ -36,6 +36,8 @@ func (goTest) Begin(ctx context.Context, s Spec) (Command, Reading, error) {
 		// A remembered pass would make a broken test look flaky, so a rerun always runs.
 		extra = []string{"-count=1", "-run=" + pattern}
 		r.selected = true
+	} else if slices.ContainsFunc(s.Units, func(u towpath.OfferedUnit) bool { return u.Fresh }) && !g.counted() {
+		extra = []string{"-count=1"}
 	}
 	c := g.command(s.Base.Dir, names, extra...)
 	c.Env = slices.Concat(s.Base.Env, c.Env)

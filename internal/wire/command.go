@@ -49,7 +49,7 @@ func (o *Offers) fromOffer(cmd towpath.Offer) (*Down, error) {
 	for i := range cmd.Units {
 		u := &cmd.Units[i]
 		unit := &OfferedUnit{
-			Atom: int64(u.Atom), Part: int64(u.Part), Name: text(u.Name), Cases: texts(u.Cases), LimitNs: int64(u.Limit),
+			Atom: int64(u.Atom), Part: int64(u.Part), Name: text(u.Name), Cases: texts(u.Cases), LimitNs: int64(u.Limit), Fresh: u.Fresh,
 		}
 		if s := u.Split; s != nil {
 			unit.Split = &Part{Index: int64(s.Index), Of: int64(s.Of), Rest: s.Rest, Run: texts(s.Run), Skip: texts(s.Skip)}
@@ -93,7 +93,7 @@ func (c *Commands) offer(m *Offer) (towpath.Command, error) {
 	for _, u := range m.GetUnits() {
 		unit := towpath.OfferedUnit{
 			Unit: towpath.Unit{Atom: int(u.GetAtom()), Part: int(u.GetPart())},
-			Name: u.GetName(), Cases: u.GetCases(), Limit: time.Duration(u.GetLimitNs()),
+			Name: u.GetName(), Cases: u.GetCases(), Limit: time.Duration(u.GetLimitNs()), Fresh: u.GetFresh(),
 		}
 		if s := u.GetSplit(); s != nil {
 			unit.Split = &towpath.Part{

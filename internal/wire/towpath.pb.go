@@ -442,6 +442,7 @@ type OfferedUnit struct {
 	Cases         []string               `protobuf:"bytes,4,rep,name=cases,proto3" json:"cases,omitempty"`
 	Split         *Part                  `protobuf:"bytes,5,opt,name=split,proto3" json:"split,omitempty"`
 	LimitNs       int64                  `protobuf:"varint,6,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"`
+	Fresh         bool                   `protobuf:"varint,7,opt,name=fresh,proto3" json:"fresh,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -516,6 +517,13 @@ func (x *OfferedUnit) GetLimitNs() int64 {
 		return x.LimitNs
 	}
 	return 0
+}
+
+func (x *OfferedUnit) GetFresh() bool {
+	if x != nil {
+		return x.Fresh
+	}
+	return false
 }
 
 type Part struct {
@@ -2213,14 +2221,15 @@ const file_towpath_proto_rawDesc = "" +
 	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03job\x18\x05 \x01(\fR\x03job\x122\n" +
 	"\x05units\x18\x06 \x03(\v2\x1c.towpath.wire.v1.OfferedUnitR\x05units\x12\x19\n" +
-	"\blimit_ns\x18\a \x01(\x03R\alimitNs\"\xa7\x01\n" +
+	"\blimit_ns\x18\a \x01(\x03R\alimitNs\"\xbd\x01\n" +
 	"\vOfferedUnit\x12\x12\n" +
 	"\x04atom\x18\x01 \x01(\x03R\x04atom\x12\x12\n" +
 	"\x04part\x18\x02 \x01(\x03R\x04part\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
 	"\x05cases\x18\x04 \x03(\tR\x05cases\x12+\n" +
 	"\x05split\x18\x05 \x01(\v2\x15.towpath.wire.v1.PartR\x05split\x12\x19\n" +
-	"\blimit_ns\x18\x06 \x01(\x03R\alimitNs\"f\n" +
+	"\blimit_ns\x18\x06 \x01(\x03R\alimitNs\x12\x14\n" +
+	"\x05fresh\x18\a \x01(\bR\x05fresh\"f\n" +
 	"\x04Part\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x0e\n" +
 	"\x02of\x18\x02 \x01(\x03R\x02of\x12\x12\n" +
