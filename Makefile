@@ -1,7 +1,7 @@
 # Towpath's tasks. Each is one command; "make help" lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build check lint test race e2e bench generate sim
+.PHONY: help build check lint test race e2e gostd bench generate sim
 
 PKGS := ./...
 # packages in which goroutines meet; the rest has nothing that the race detector could find
@@ -39,6 +39,9 @@ race: ## the packages in which goroutines meet, under the race detector
 
 e2e: build ## the whole program against real projects
 	. scripts/test-deps && go test ./e2e/...
+
+gostd: ## the Go standard library's tests, by towpath and by go test: many minutes
+	TOWPATH_TEST_GOSTD=all go test ./e2e/... -run StandardLibrary -v -timeout 60m
 
 bench: build ## the benchmarks; figures go to docs/benchmarks.md by hand
 	. scripts/test-deps && go test -run '^$$' -bench . -benchtime 1x ./bench/...
