@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -48,6 +49,12 @@ type Config struct {
 	Log     *slog.Logger
 }
 
+// A submission may carry its whole list of atoms.
+const (
+	submitBytes = 256 << 20
+	submitLimit = 30 * time.Second // to send it
+)
+
 type api struct{ cfg Config }
 
 // New returns the API as a handler.
@@ -59,7 +66,9 @@ func New(c Config) http.Handler {
 	h := humago.New(mux, conf)
 	a := &api{c}
 	huma.Get(h, "/v1/builds", a.builds)
-	huma.Post(h, "/v1/builds", a.submit)
+	huma.Post(h, "/v1/builds", a.submit, func(o *huma.Operation) {
+		o.MaxBodyBytes, o.BodyReadTimeout = submitBytes, submitLimit
+	})
 	huma.Get(h, "/v1/builds/{build}", a.build)
 	huma.Get(h, "/v1/builds/{build}/job", a.job)
 	huma.Post(h, "/v1/builds/{build}/cancel", a.cancel)
