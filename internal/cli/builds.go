@@ -39,7 +39,7 @@ func newPs(c *command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List builds, newest first",
-		Args:  noArgs,
+		Args:  atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := c.openReader(cmd.Context())
 			if err != nil {
@@ -83,8 +83,7 @@ func (c *command) printBuilds(builds []towpath.BuildInfo) error {
 		if !b.Finished.IsZero() {
 			took = b.Finished.Sub(b.Started)
 		}
-		done := b.Atoms.Passed + b.Atoms.Failed + b.Atoms.Flaky + b.Atoms.Lost + b.Atoms.Skipped + b.Atoms.Canceled + b.Atoms.Quarantined
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", b.Number, b.State, b.Job, done, b.Atoms.Total,
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", b.Number, b.State, b.Job, finished(b.Atoms), b.Atoms.Total,
 			b.Started.Local().Format("2006-01-02 15:04:05"), short(took), oneLine(b.Reason, 100))
 	}
 	return w.Flush()
@@ -95,7 +94,7 @@ func newShow(c *command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [BUILD]",
 		Short: "Show one build: its atoms, what failed, where it ran; with --case, the history of a case",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := c.openReader(cmd.Context())
 			if err != nil {
@@ -155,7 +154,7 @@ func (c *command) show(ctx context.Context, r *reader, args []string, atom, kase
 		}
 	}
 	if b.State.Final() {
-		fmt.Fprint(c.out, p.summary(t, b, c.set.number("slots")))
+		fmt.Fprint(c.out, p.summary(t, b, 0))
 	} else {
 		fmt.Fprintf(c.out, "\nbuild %d is %s since %s\n", n, b.State, short(time.Since(b.Started)))
 	}
@@ -166,7 +165,7 @@ func (c *command) showJSON(ctx context.Context, r *client.Client, b towpath.Buil
 	j := newJSONLines(c.out, cases)
 	for _, a := range atoms {
 		j.print(object{"type": "atom", "atom": a.Name, "state": a.State, "reason": a.Reason, "duration_s": a.Duration.Seconds(), "attempts": len(a.Attempts)})
-		if !cases && a.State != towpath.AtomFailed && a.State != towpath.AtomFlaky {
+		if !cases && !wentWrong(a.State) {
 			continue
 		}
 		for k, err := range r.AtomCases(ctx, b.Number, a.Index) {
@@ -180,10 +179,14 @@ func (c *command) showJSON(ctx context.Context, r *client.Client, b towpath.Buil
 	return nil
 }
 
+// wentWrong says whether an atom has cases that people look for first.
+func wentWrong(s towpath.AtomState) bool {
+	return s == towpath.AtomFailed || s == towpath.AtomFlaky || s == towpath.AtomLost || s == towpath.AtomQuarantined
+}
+
 // showCases prints the cases of an atom: all, or those that went wrong.
 func (c *command) showCases(ctx context.Context, r *client.Client, n towpath.BuildNumber, a towpath.AtomInfo, all bool) error {
-	bad := a.State == towpath.AtomFailed || a.State == towpath.AtomFlaky || a.State == towpath.AtomLost || a.State == towpath.AtomQuarantined
-	if !all && !bad {
+	if !all && !wentWrong(a.State) {
 		return nil
 	}
 	x := trouble{name: a.Name, state: string(a.State), reason: a.Reason}
@@ -217,13 +220,6 @@ func (c *command) showHistory(ctx context.Context, r *client.Client, n towpath.B
 	}
 	if !found {
 		return towpath.Errorf(towpath.CodeNotFound, "no result of case %q of atom %q is remembered", kase, atom)
-	}
-	return nil
-}
-
-func noArgs(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return towpath.Errorf(towpath.CodeUsage, "unexpected argument %q", args[0])
 	}
 	return nil
 }

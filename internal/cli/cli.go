@@ -114,6 +114,16 @@ func newRoot(c *command) *cobra.Command {
 	return root
 }
 
+// atMost refuses more than n arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return towpath.Errorf(towpath.CodeUsage, "unexpected argument %q: `%s --help` shows what it takes", args[n], cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
 // printError prints an error to people: its first line says all, further lines are further faults.
 func (c *command) printError(err error) {
 	message := err.Error()

@@ -12,7 +12,7 @@ func newConfig(c *command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
 		Short: "Print the settings in force, and where each comes from",
-		Args:  noArgs,
+		Args:  atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			if c.json {
 				j := newJSONLines(c.out, false)
@@ -37,7 +37,7 @@ func newVersion(c *command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  noArgs,
+		Args:  atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			if c.json {
 				newJSONLines(c.out, false).print(object{"type": "version", "version": Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})

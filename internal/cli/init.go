@@ -17,7 +17,7 @@ func newInit(c *command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [KIND]",
 		Short: "Write the towpath.yaml that recognition amounts to",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			found, err := plan.Recognize(os.DirFS("."))
 			if err != nil {

@@ -55,14 +55,11 @@ func (c *command) startLocal(ctx context.Context) (*local, error) {
 	if err != nil {
 		return nil, errors.Join(err, srv.Close(), log.close())
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "local"
-	}
+	host := hostName()
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	l := &local{client: srv.Client(), project: project, cancel: cancel, done: make(chan error, 1), log: log}
 	agentConfig := agent.Config{
-		Name: host, Slots: c.set.number("slots"), Dir: dir, Env: os.Environ(), Version: Version,
+		Name: host, Slots: c.set.number("slots"), Labels: localLabels(host), Dir: dir, Env: os.Environ(), Version: Version,
 		Dial: srv.Dial, Executor: exec, Runner: runner.For, Logger: log.logger, LogHead: int64(c.set.number("log_limit")),
 		Scratch: scratch,
 	}

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +21,7 @@ func newLogs(c *command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [BUILD [ATOM]]",
 		Short: "Print the logs of a build, or of one atom",
-		Args:  cobra.MaximumNArgs(2),
+		Args:  atMost(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := c.openReader(cmd.Context())
 			if err != nil {
@@ -47,26 +50,23 @@ func (c *command) logs(ctx context.Context, r *reader, args []string, q towpath.
 			return err
 		}
 	}
-	type stream struct {
-		attempt, unit int
-	}
-	var last stream
+	var last logName
 	newline := true
+	j, whole := newJSONLines(c.out, false), wholeRunes{}
 	for piece, err := range r.client.Log(ctx, n, q, follow) {
-		if errors.Is(err, errInterrupted) {
+		if follow && errors.Is(err, errInterrupted) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 		if c.json {
-			newJSONLines(c.out, false).print(object{
-				"type": "log", "build": n, "attempt": piece.Attempt, "atom": piece.Atom,
-				"offset": piece.Offset, "gap": piece.Gap, "text": strings.ToValidUTF8(string(piece.Data), "\ufffd"),
-			})
+			for _, p := range whole.join(piece) {
+				j.print(logObject(n, p))
+			}
 			continue
 		}
-		if at := (stream{piece.Attempt, piece.Unit}); at != last && q.Atom == "" {
+		if at := (logName{piece.Attempt, piece.Unit}); at != last && q.Atom == "" {
 			if !newline {
 				fmt.Fprintln(c.out)
 			}
@@ -87,7 +87,62 @@ func (c *command) logs(ctx context.Context, r *reader, args []string, q towpath.
 			newline = piece.Data[len(piece.Data)-1] == '\n'
 		}
 	}
+	for _, p := range whole.rest() {
+		j.print(logObject(n, p))
+	}
 	return nil
+}
+
+func logObject(n towpath.BuildNumber, p towpath.LogPiece) object {
+	return object{
+		"type": "log", "build": n, "attempt": p.Attempt, "atom": p.Atom,
+		"offset": p.Offset, "gap": p.Gap, "text": string(p.Data),
+	}
+}
+
+// logName tells the logs of a build apart.
+type logName struct {
+	attempt, unit int
+}
+
+// wholeRunes holds back the beginning of a character that a piece of a log ends in, for the next piece of that log.
+type wholeRunes map[logName]towpath.LogPiece
+
+// join returns what can be printed now that p has come.
+func (w wholeRunes) join(p towpath.LogPiece) (out []towpath.LogPiece) {
+	name := logName{p.Attempt, p.Unit}
+	if held, ok := w[name]; ok {
+		delete(w, name)
+		if p.Gap == 0 && held.Offset+int64(len(held.Data)) == p.Offset {
+			p.Data, p.Offset, p.Gap = append(held.Data, p.Data...), held.Offset, held.Gap
+		} else {
+			out = append(out, held)
+		}
+	}
+	at := len(p.Data) - 1
+	for at > 0 && at > len(p.Data)-utf8.UTFMax && !utf8.RuneStart(p.Data[at]) {
+		at--
+	}
+	if at < 0 || utf8.FullRune(p.Data[at:]) {
+		return append(out, p)
+	}
+	held := p
+	held.Data = slices.Clone(p.Data[at:])
+	if at == 0 {
+		w[name] = held
+		return out
+	}
+	held.Offset, held.Gap = p.Offset+int64(at), 0
+	w[name] = held
+	p.Data = p.Data[:at]
+	return append(out, p)
+}
+
+// rest returns what is still held back.
+func (w wholeRunes) rest() []towpath.LogPiece {
+	return slices.SortedFunc(maps.Values(w), func(a, b towpath.LogPiece) int {
+		return cmp.Or(a.Attempt-b.Attempt, a.Unit-b.Unit)
+	})
 }
 
 func (c *command) checkAtom(ctx context.Context, r *reader, n towpath.BuildNumber, atom string) error {

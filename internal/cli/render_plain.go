@@ -119,7 +119,7 @@ func lastLines(s string, most int) string {
 	return fmt.Sprintf("… %d lines left out …\n", len(lines)-most) + strings.Join(lines[len(lines)-most:], "\n")
 }
 
-// summary is the end of every build's output.
+// summary is the end of every build's output. slots is 0 where it is not known on how many the build ran.
 func (p paint) summary(t *tracker, b towpath.BuildInfo, slots int) string {
 	var s strings.Builder
 	state := string(b.State)
@@ -146,7 +146,11 @@ func (p paint) summary(t *tracker, b towpath.BuildInfo, slots int) string {
 	p.names(&s, t, towpath.AtomFlaky, p.yellow)
 	if b.LowerBound > 0 && b.State != towpath.BuildCanceled {
 		took := b.Finished.Sub(b.Started)
-		fmt.Fprintf(&s, "  lower bound on %s: %s", plural(slots, "slot"), short(b.LowerBound))
+		s.WriteString("  lower bound")
+		if slots > 0 {
+			s.WriteString(" on " + plural(slots, "slot"))
+		}
+		s.WriteString(": " + short(b.LowerBound))
 		if over := float64(took-b.LowerBound) / float64(b.LowerBound) * 100; over >= 0 {
 			fmt.Fprintf(&s, ", this build took %.0f %% more", over)
 		}

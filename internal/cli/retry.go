@@ -16,7 +16,7 @@ func newRetry(c *command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry [BUILD]",
 		Short: "Run a build's job again; with --failed only what failed",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := c.openReader(cmd.Context())
 			if err != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,7 +111,11 @@ func (c *command) job(name string, argv []string, dash bool, o runOptions) (towp
 	if _, err := fs.ReadDir(here, "."); err != nil {
 		return towpath.Job{}, towpath.Errorf(towpath.CodeConfig, "the workspace cannot be read: %w; make the directory readable for this user", err)
 	}
-	file, err := plan.Load(here, o.file)
+	folder, base := here, filepath.ToSlash(o.file)
+	if !fs.ValidPath(path.Clean(base)) { // outside of the workspace
+		folder, base = os.DirFS(filepath.Dir(o.file)), filepath.Base(o.file)
+	}
+	file, err := plan.LoadFrom(here, folder, base, o.file)
 	if err == nil {
 		return file.Job(name)
 	}
@@ -179,6 +185,9 @@ func readLines(r io.Reader) ([]string, error) {
 
 // runJob runs a job here, shows it, writes the reports, and returns what the program exits with.
 func (c *command) runJob(ctx context.Context, job towpath.Job, only []towpath.Selection, o runOptions) error {
+	if err := errors.Join(fits(job, c.set.number("slots"), localLabels(hostName())), checkReports(o)); err != nil {
+		return err
+	}
 	local, err := c.startLocal(ctx)
 	if err != nil {
 		return err

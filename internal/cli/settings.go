@@ -35,13 +35,13 @@ var settingsTable = []setting{
 	{"slots", "how many atoms run at once", func(func(string) string) string { return strconv.Itoa(runtime.NumCPU()) }, atLeast(1)},
 	{"project", "name under which durations are kept; by default the path of the workspace", fixed(""), nil},
 	{"log_limit", "most bytes kept of one log; beyond, the head and the tail", fixed("10485760"), atLeast(1 << 20)},
-	{"keep_builds", "how many finished builds are kept", fixed("200"), atLeast(1)},
-	{"keep_days", "for how many days finished builds are kept", fixed("30"), atLeast(1)},
+	{"keep_builds", "the newest finished builds that are kept however old they are", fixed("200"), atLeast(1)},
+	{"keep_days", "days for which every finished build is kept", fixed("30"), atLeast(1)},
 	{"log_level", "of Towpath's own log in the state directory: debug, info, warn, error", fixed("info"), oneOf("debug", "info", "warn", "error")},
 	{"color", "auto, always or never", fixed("auto"), oneOf("auto", "always", "never")},
 }
 
-// origin says where a value came from.
+// value is the text of a setting and where it came from.
 type value struct {
 	text   string
 	origin string
@@ -104,17 +104,24 @@ func loadSettings(flags *pflag.FlagSet, getenv func(string) string) (settings, e
 	return out, nil
 }
 
-// configFile is where the file of settings is, whether it exists or not.
+// configFile is where the file of settings is, whether it exists or not; "" if this user has no place for one. A relative
+// path is none: it would give the settings to whoever wrote the directory that we stand in.
 func configFile(getenv func(string) string) string {
 	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "towpath", "config.yaml")
 	}
-	return filepath.Join(getenv("HOME"), ".config", "towpath", "config.yaml")
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".config", "towpath", "config.yaml")
+	}
+	return ""
 }
 
 func readConfigFile(file string) (map[string]string, error) {
-	data, err := os.ReadFile(file) //nolint:gosec // the user names the file
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && os.Getenv("HOME") == "" {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
@@ -138,7 +145,7 @@ func defaultStateDir(getenv func(string) string) string {
 	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "towpath")
 	}
-	if home := getenv("HOME"); home != "" {
+	if home := getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".local", "state", "towpath")
 	}
 	return ""

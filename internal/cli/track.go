@@ -134,8 +134,9 @@ func (t *tracker) count(s towpath.AtomState) {
 }
 
 // finished counts the atoms that have their result.
-func (t *tracker) finished() int {
-	c := t.counts
+func (t *tracker) finished() int { return finished(t.counts) }
+
+func finished(c towpath.Counts) int {
 	return c.Passed + c.Failed + c.Flaky + c.Lost + c.Skipped + c.Canceled + c.Quarantined
 }
 

@@ -26,7 +26,7 @@ type renderer interface {
 // trouble is what went wrong with an atom or a step of a build, and what to show of it.
 type trouble struct {
 	name   string
-	state  string // failed, flaky, lost, quarantined …
+	state  string // failed, flaky, lost, quarantined, or unread: what to show of it could not be had
 	reason string
 	cases  []towpath.CaseInfo // those that failed or are unfinished
 	output string             // where no case tells more: the end of the log
@@ -143,8 +143,9 @@ func (w *watcher) atomFinished(ctx context.Context, t *tracker, f towpath.AtomFi
 		f.State == towpath.AtomQuarantined && f.Reason != ""
 	if ran := f.Verdict != "" || bad; ran && (bad || w.view.wantsCases()) {
 		for c, err := range w.client.AtomCases(ctx, t.build, f.Atom) {
-			if err != nil {
-				break // the build's result does not hang on what can be shown of it
+			if err != nil { // the build's result does not hang on what can be shown of it
+				w.view.trouble(t, trouble{name: a.name, state: "unread", reason: "its cases cannot be read: " + err.Error()})
+				break
 			}
 			cases = append(cases, c)
 		}

@@ -51,10 +51,15 @@ func (f *File) Job(name string) (towpath.Job, error) {
 		"%s has no job %q: it has %s", f.Name, name, strings.Join(f.Order, ", "))
 }
 
-// Load reads and checks the file called name in fsys, whose root is the workspace. If there is none the error's cause is
-// fs.ErrNotExist.
-func Load(fsys fs.FS, name string) (*File, error) {
-	data, err := read(fsys, name)
+// Load reads and checks the file called name in workspace. If there is none the error's cause is fs.ErrNotExist.
+func Load(workspace fs.FS, name string) (*File, error) {
+	return LoadFrom(workspace, workspace, name, name)
+}
+
+// LoadFrom is Load for a file that may stand outside of the workspace: it is called base in folder, and name in messages.
+// What the file says is of the workspace all the same.
+func LoadFrom(workspace, folder fs.FS, base, name string) (*File, error) {
+	data, err := read(folder, base, name)
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +67,12 @@ func Load(fsys fs.FS, name string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolvePackages(fsys, f)
+	resolvePackages(workspace, f)
 	return f, nil
 }
 
-func read(fsys fs.FS, name string) ([]byte, error) {
-	clean := path.Clean(name)
+func read(fsys fs.FS, base, name string) ([]byte, error) {
+	clean := path.Clean(base)
 	if !fs.ValidPath(clean) {
 		return nil, &towpath.Error{Code: towpath.CodeConfig,
 			Message: name + " cannot be read: name a file of this directory or below it"}
@@ -75,7 +80,7 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(clean)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, missing(fsys, clean)
+		return nil, missing(fsys, clean, path.Clean(name))
 	case errors.Is(err, fs.ErrPermission):
 		return nil, &towpath.Error{Code: towpath.CodeConfig, Err: err,
 			Message: name + " cannot be read: permission denied; make it readable for this user"}
@@ -101,11 +106,11 @@ func read(fsys fs.FS, name string) ([]byte, error) {
 }
 
 // missing says that there is no such file, and names the one that was probably meant to be it.
-func missing(fsys fs.FS, name string) error {
+func missing(fsys fs.FS, file, name string) error {
 	message := "there is no " + name + ": write one with towpath init"
-	if base, ok := strings.CutSuffix(name, ".yaml"); ok {
-		if _, err := fs.Stat(fsys, base+".yml"); err == nil {
-			message = fmt.Sprintf("there is no %s, only %s: rename it", name, path.Base(base+".yml"))
+	if stem, ok := strings.CutSuffix(file, ".yaml"); ok {
+		if _, err := fs.Stat(fsys, stem+".yml"); err == nil {
+			message = fmt.Sprintf("there is no %s, only %s: rename it", name, path.Base(stem+".yml"))
 		}
 	}
 	return &towpath.Error{Code: towpath.CodeConfig, Message: message, Err: fs.ErrNotExist}
