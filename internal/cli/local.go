@@ -47,10 +47,6 @@ func (c *command) startLocal(ctx context.Context) (*local, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("find this program: %w", err), srv.Close(), log.close())
 	}
-	scratch := filepath.Join(srv.StateDir(), "scratch", srv.ID())
-	if err := os.MkdirAll(scratch, 0o700); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a directory for temporary files: %w", err), srv.Close(), log.close())
-	}
 	exec, err := process.New(process.Config{Logger: log.logger, Guard: []string{self, process.GuardArg}})
 	if err != nil {
 		return nil, errors.Join(err, srv.Close(), log.close())
@@ -61,7 +57,7 @@ func (c *command) startLocal(ctx context.Context) (*local, error) {
 	agentConfig := agent.Config{
 		Name: host, Slots: c.set.number("slots"), Labels: localLabels(host), Dir: dir, Env: os.Environ(), Version: Version,
 		Dial: srv.Dial, Executor: exec, Runner: runner.For, Logger: log.logger, LogHead: int64(c.set.number("log_limit")),
-		Scratch: scratch,
+		Scratch: srv.Scratch(),
 	}
 	go func() { l.done <- runBoth(life, srv, agentConfig, exec) }()
 	return l, nil
@@ -88,7 +84,7 @@ func runBoth(ctx context.Context, srv *server.Server, cfg agent.Config, exec *pr
 	stopServer(context.Cause(ctx))
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), windDown)
 	defer cancel()
-	return errors.Join(ignoreCanceled(err), <-served, exec.Close(ending), srv.Close(), os.RemoveAll(cfg.Scratch))
+	return errors.Join(ignoreCanceled(err), <-served, exec.Close(ending), srv.Close())
 }
 
 func ignoreCanceled(err error) error {

@@ -22,10 +22,13 @@ const maxSocketPath = 100
 // the process ends, however it ends.
 type ownership struct {
 	towpath.Owner
-	lock *flock.Flock
+	lock    *flock.Flock
+	scratch string // directory for temporary files, which are gone with the owner
 }
 
 func ownersDir(stateDir string) string { return filepath.Join(stateDir, "owners") }
+
+func scratchDir(stateDir, id string) string { return filepath.Join(stateDir, "scratch", id) }
 
 func lockFile(stateDir, id string) string { return filepath.Join(ownersDir(stateDir), id+".lock") }
 
@@ -47,15 +50,36 @@ func own(stateDir string, now time.Time) (*ownership, error) {
 	if err != nil {
 		return nil, stateError(stateDir, err)
 	}
-	return &ownership{towpath.Owner{ID: id, PID: os.Getpid(), Socket: socket, Started: now}, lock}, nil
+	o := &ownership{towpath.Owner{ID: id, PID: os.Getpid(), Socket: socket, Started: now}, lock, scratchDir(stateDir, id)}
+	if err := os.MkdirAll(o.scratch, 0o700); err != nil { // after the lock: sweep takes a directory without one for a dead owner's
+		return nil, errors.Join(stateError(stateDir, err), o.release())
+	}
+	return o, nil
 }
 
 // release gives the ownership up. Its builds must have ended.
 func (o *ownership) release() error {
-	return errors.Join(remove(o.Socket), remove(o.lock.Path()), o.lock.Unlock())
+	return errors.Join(os.RemoveAll(o.scratch), remove(o.Socket), remove(o.lock.Path()), o.lock.Unlock())
 }
 
-// alive says whether the process that registered as o still lives. The files of one that does not are removed.
+// sweep removes what owners that were killed left on the disk.
+func sweep(stateDir string) error {
+	left, err := os.ReadDir(filepath.Join(stateDir, "scratch"))
+	if err != nil {
+		return fmt.Errorf("list directories of temporary files: %w", err)
+	}
+	var errs []error
+	for _, e := range left {
+		socket, err := socketPath(stateDir, e.Name())
+		errs = append(errs, err)
+		if !alive(stateDir, towpath.Owner{ID: e.Name(), Socket: socket}) {
+			errs = append(errs, os.RemoveAll(scratchDir(stateDir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// alive says whether the process that registered as o still lives. The lock and the socket of one that does not are removed.
 func alive(stateDir string, o towpath.Owner) bool {
 	path := lockFile(stateDir, o.ID)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -85,8 +109,8 @@ func socketPath(stateDir, id string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("look at directory of sockets: %w", err)
 	}
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%s is open to other users: remove it", dir)
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ours(info) {
+		return "", fmt.Errorf("%s is another user's or open to others: remove it", dir)
 	}
 	return filepath.Join(dir, id+".sock"), nil
 }

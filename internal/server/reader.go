@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/towpath/towpath"
 	"github.com/towpath/towpath/client"
@@ -75,5 +74,5 @@ func (f forwarder) Cancel(ctx context.Context, n towpath.BuildNumber, by string)
 	if err := settleOrphans(ctx, f.db, f.stateDir); err != nil {
 		return err
 	}
-	return towpath.Errorf(towpath.CodeConflict, "build %d had ended: the towpath process that ran it is gone (%s)", n, time.Since(b.Started).Round(time.Second))
+	return towpath.Errorf(towpath.CodeConflict, "build %d has ended: the towpath process that ran it is gone", n)
 }

@@ -30,8 +30,8 @@ type Config struct {
 	StateDir   string
 	Version    string
 	Logger     *slog.Logger
-	KeepBuilds int           // finished builds that are kept; 0: all
-	KeepAge    time.Duration // how long they are kept; 0: for ever
+	KeepBuilds int           // newest finished builds that are kept whatever their age; 0 with KeepAge 0: all
+	KeepAge    time.Duration // for how long every finished build is kept
 }
 
 // stopLimit is how long each stage of the end may take.
@@ -114,11 +114,8 @@ func settleOrphans(ctx context.Context, db *store.DB, stateDir string) error {
 	return nil
 }
 
-// ID is the id of this server's ownership.
-func (s *Server) ID() string { return s.owner.ID }
-
-// StateDir is the directory in which everything is kept.
-func (s *Server) StateDir() string { return s.cfg.StateDir }
+// Scratch is a directory for temporary files. Close removes it, or when this process is killed, a later server.
+func (s *Server) Scratch() string { return s.owner.scratch }
 
 // Client returns a client of this server's API that needs no network.
 func (s *Server) Client() *client.Client { return client.New("http://towpath", s.memory.transport()) }
@@ -150,7 +147,7 @@ func (s *Server) Run(ctx context.Context) error {
 	edge.Go(func() error { return ended(s.api.Serve(s.memory)) })
 	edge.Go(func() error { return ended(s.api.Serve(s.socket)) })
 	edge.Go(func() error { return s.serveAgents(serving) })
-	edge.Go(func() error { return s.prune(serving) })
+	edge.Go(func() error { s.tidy(serving); return nil })
 	edge.Go(func() error {
 		<-serving.Done() // ends with ctx, or with the loop
 		stopping, cancel := context.WithTimeout(life, stopLimit)
@@ -191,34 +188,53 @@ func (s *Server) serveAgents(ctx context.Context) error {
 	}
 }
 
-// prune forgets old builds, a little at a time, so that nobody waits for it.
-func (s *Server) prune(ctx context.Context) error {
-	if s.cfg.KeepBuilds == 0 && s.cfg.KeepAge == 0 {
-		return nil
-	}
+// tidy removes what killed owners left and forgets old builds, a little at a time, so that nobody waits for it. A server
+// that does not live long enough for a beginning does a little at its end, or one that never does would never tidy.
+func (s *Server) tidy(ctx context.Context) {
 	pause := time.NewTimer(time.Second)
 	defer pause.Stop()
-	for {
+	for began := false; ; began = true {
 		select {
 		case <-ctx.Done():
-			return nil
+			if !began {
+				s.tidySome(context.WithoutCancel(ctx), true)
+			}
+			return
 		case <-pause.C:
 		}
-		now := time.Now()
-		since := time.Time{}
-		if s.cfg.KeepAge > 0 {
-			since = now.Add(-s.cfg.KeepAge)
-		}
-		more, err := s.db.Prune(ctx, s.cfg.KeepBuilds, since, now)
-		if err != nil {
-			s.cfg.Logger.WarnContext(ctx, "old builds not forgotten", "err", err)
-			return nil
-		}
-		if !more {
-			return nil
+		if !s.tidySome(ctx, !began) {
+			return
 		}
 		pause.Reset(100 * time.Millisecond)
 	}
+}
+
+// tidySome does a bounded part of what tidy does, and says whether more is to be done. What goes wrong waits for the next
+// server.
+func (s *Server) tidySome(ctx context.Context, first bool) (more bool) {
+	ctx, cancel := context.WithTimeout(ctx, stopLimit)
+	defer cancel()
+	if first {
+		if err := sweep(s.cfg.StateDir); err != nil {
+			s.cfg.Logger.WarnContext(ctx, "leftovers not removed", "err", err)
+		}
+	}
+	if s.cfg.KeepBuilds == 0 && s.cfg.KeepAge == 0 {
+		return false
+	}
+	now := time.Now()
+	since := now // 0 is no age: only the number counts
+	if s.cfg.KeepAge > 0 {
+		since = now.Add(-s.cfg.KeepAge)
+	}
+	more, err := s.db.Prune(ctx, s.cfg.KeepBuilds, since, now)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.cfg.Logger.WarnContext(ctx, "old builds not forgotten", "err", err)
+		}
+		return false
+	}
+	return more
 }
 
 // Close gives up the ownership and closes the store. Run must have returned, or never been called.
