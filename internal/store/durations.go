@@ -20,9 +20,11 @@ const (
 	sampleAge    = 30 * 24 * time.Hour
 	sampleSize   = 8
 	sampleUnit   = 10 * time.Microsecond
-	maxTests     = 5000            // of which one atom's means are kept
-	testsFrom    = 2 * time.Second // an atom that takes less is not worth splitting
-	fewEstimates = 64              // up to so many are read one by one
+	maxTests     = 5000                   // of which one atom's means are kept
+	testsFrom    = 2 * time.Second        // an atom that takes less is not worth splitting
+	emptyBelow   = 100 * time.Millisecond // a skipped atom that took less had nothing in it, which is worth knowing
+	emptySample  = sampleUnit             // stands for that; no command is so fast
+	fewEstimates = 64                     // up to so many are read one by one
 )
 
 // lesson is what a finished atom teaches for the next build.
@@ -52,6 +54,12 @@ func estimate(samples []byte, now time.Time) towpath.Estimate {
 			continue
 		}
 		took := float64(binary.BigEndian.Uint32(samples[4:])) * float64(sampleUnit)
+		if took <= float64(emptySample) { // it passed nothing: no ground for a short limit when there is something
+			if e.Passes == 0 {
+				mean = took
+			}
+			continue
+		}
 		if e.Passes == 0 {
 			mean = took
 		} else {

@@ -271,10 +271,12 @@ func (b *liveBuild) applyAtomFinished(at time.Time, v towpath.AtomFinished) {
 func (b *liveBuild) settleAtom(atom *liveAtom, never bool) {
 	w := atom.work
 	standing := w.standing()
-	sample := atom.state == towpath.AtomPassed && !w.Partial && len(standing) > 0
+	sample := (atom.state == towpath.AtomPassed || atom.state == towpath.AtomSkipped) && !w.Partial && len(standing) > 0
+	empty := sample
 	for _, r := range standing {
 		atom.duration += r.Duration
-		if r.Cached || r.Rerun || r.Outcome != towpath.OutcomePassed {
+		empty = empty && r.Outcome == towpath.OutcomeSkipped && r.Duration < emptyBelow
+		if r.Cached || r.Rerun || r.Outcome != towpath.OutcomePassed && !empty {
 			sample = false
 		}
 	}
@@ -282,6 +284,9 @@ func (b *liveBuild) settleAtom(atom *liveAtom, never bool) {
 		l := lesson{atom: atom.name, at: atom.finished, never: never}
 		if sample {
 			l.took = atom.duration
+			if empty {
+				l.took = emptySample
+			}
 		}
 		b.learn = append(b.learn, l)
 	}

@@ -58,9 +58,16 @@ func testSamples(f *fixture) {
 			f.Errorf("%s: %+v", c.name, e)
 		}
 	}
-	n := f.submit(towpath.Job{})
+	// A package without tests must not be taken for one that nobody has run yet.
+	n := f.submit(towpath.Job{}, "empty")
+	id := f.offer(n, whole(0)...)
+	f.report(n, id, towpath.Unit{}, towpath.AtomReport{Outcome: towpath.OutcomeSkipped})
+	f.commit(n, towpath.AtomFinished{Atom: 0, State: towpath.AtomSkipped, Verdict: id})
+	f.same("an atom with nothing in it", f.estimate("empty"), towpath.Estimate{Mean: 10 * time.Microsecond})
+
+	n = f.submit(towpath.Job{})
 	f.commit(n, towpath.AtomsListed{Atoms: []towpath.ListedAtom{{Name: "selected", Cases: []string{"x"}}}})
-	id := f.offer(n, towpath.OfferedUnit{Cases: []string{"x"}})
+	id = f.offer(n, towpath.OfferedUnit{Cases: []string{"x"}})
 	f.report(n, id, towpath.Unit{}, towpath.AtomReport{Outcome: towpath.OutcomePassed, Duration: time.Second})
 	f.commit(n, towpath.AtomFinished{Atom: 0, State: towpath.AtomPassed, Verdict: id})
 	if e := f.estimate("selected"); e.Passes != 0 {
