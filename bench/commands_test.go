@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkCommands runs 1,000 times true, 8 at a time, with Towpath for the first time and again, with xargs and with GNU
-// parallel, in turn. x_… are Towpath's times over the peer's: of the whole programs, from start to exit.
+// parallel, in turn. x_… are Towpath's times over the peer's: of the whole programs, from start to exit, by the clock or of the processors.
 func BenchmarkCommands(b *testing.B) {
 	const commands, width = 1000, "8"
 	xargs, parallel := tool(b, "xargs"), tool(b, "parallel")
@@ -22,32 +22,39 @@ func BenchmarkCommands(b *testing.B) {
 		atoms[i] = "atom-" + strconv.Itoa(i)
 	}
 	input := strings.Join(atoms, "\n") + "\n"
-	peer := func(name string, args ...string) float64 {
+	peer := func(name string, args ...string) spent {
 		cmd := exec.CommandContext(b.Context(), name, args...) //nolint:gosec // a peer
 		cmd.Stdin = strings.NewReader(input)
 		cmd.Env = append(cmd.Environ(), "PARALLEL_HOME="+b.TempDir()) // no notice about citing
 		took, _ := timedOutput(b, cmd)
-		return took.Seconds()
+		return took
 	}
-	var first, again, byXargs, byParallel series
+	var first, again, byXargs, byParallel, cpu, cpuXargs, cpuParallel series
 	for b.Loop() {
 		for range *rounds {
 			p := newProgram(b, b.TempDir())
-			byXargs.add(peer(xargs, "-P", width, "-n", "1", "true"))
+			took := peer(xargs, "-P", width, "-n", "1", "true")
+			byXargs.add(took.wall.Seconds())
+			cpuXargs.add(took.cpu.Seconds())
 			took, end := p.run(b, atoms, "--slots", width, "--", "true", "{}")
 			if end.Atoms.Passed != commands {
 				b.Fatalf("%d of %d atoms passed", end.Atoms.Passed, commands)
 			}
-			first.seconds(took)
-			byParallel.add(peer(parallel, "-j", width, "true"))
+			first.add(took.wall.Seconds())
+			took = peer(parallel, "-j", width, "true")
+			byParallel.add(took.wall.Seconds())
+			cpuParallel.add(took.cpu.Seconds())
 			took, _ = p.run(b, atoms, "--slots", width, "--", "true", "{}")
-			again.seconds(took)
+			again.add(took.wall.Seconds())
+			cpu.add(took.cpu.Seconds())
 		}
 	}
 	b.ReportMetric(first.over(byXargs), "x_xargs_first")
 	b.ReportMetric(again.over(byXargs), "x_xargs")
 	b.ReportMetric(first.over(byParallel), "x_parallel_first")
 	b.ReportMetric(again.over(byParallel), "x_parallel")
+	b.ReportMetric(cpu.over(cpuXargs), "x_xargs_cpu")
+	b.ReportMetric(cpu.over(cpuParallel), "x_parallel_cpu")
 	b.ReportMetric(1e6*again.median()/commands, "us/command")
 	b.ReportMetric(1e6*byXargs.median()/commands, "us/xargs_command")
 	reportLoad(b)
@@ -101,5 +108,5 @@ func stamp(b *testing.B, cmd *exec.Cmd, file string) (first, end float64) {
 		}
 		first = min(first, at-began)
 	}
-	return first, took.Seconds()
+	return first, took.wall.Seconds()
 }

@@ -45,16 +45,16 @@ func BenchmarkMakespan(b *testing.B) {
 		for range *rounds {
 			p := newProgram(b, b.TempDir())
 			took, end := p.run(b, names, "--slots", slots, "--", "sleep", "{}")
-			first.add(took.Seconds() / bound)
+			first.add(took.wall.Seconds() / bound)
 			firstBuild.add(end.Took / bound)
 
 			cmd := exec.CommandContext(b.Context(), xargs, "-P", slots, "-n", "1", "sleep") //nolint:gosec // a peer
 			cmd.Stdin = strings.NewReader(strings.Join(names, "\n") + "\n")
 			took, _ = timedOutput(b, cmd)
-			peer.add(took.Seconds() / bound)
+			peer.add(took.wall.Seconds() / bound)
 
 			took, end = p.run(b, names, "--slots", slots, "--", "sleep", "{}")
-			second.add(took.Seconds() / bound)
+			second.add(took.wall.Seconds() / bound)
 			secondBuild.add(end.Took / bound)
 			own.add(end.Took / end.Bound)
 		}

@@ -97,8 +97,12 @@ type finished struct {
 	Bound  float64 `json:"lower_bound_s"`
 }
 
-// run runs towpath run --json, which must pass, and returns how long the whole program took and its last line.
-func (p program) run(b *testing.B, stdin []string, args ...string) (time.Duration, finished) {
+// spent is what a program took: by the clock, and of the processors, with all processes that it waited for. On a machine
+// that is busy with other things the second tells more.
+type spent struct{ wall, cpu time.Duration }
+
+// run runs towpath run --json, which must pass, and returns what the whole program took and its last line.
+func (p program) run(b *testing.B, stdin []string, args ...string) (spent, finished) {
 	b.Helper()
 	cmd := p.command(b.Context(), append([]string{"run", "--json", "--no-cases"}, args...)...)
 	if stdin != nil {
@@ -113,8 +117,8 @@ func (p program) run(b *testing.B, stdin []string, args ...string) (time.Duratio
 	return took, last
 }
 
-// timedOutput runs cmd, which must succeed, and returns how long it took and what it printed.
-func timedOutput(b *testing.B, cmd *exec.Cmd) (time.Duration, []byte) {
+// timedOutput runs cmd, which must succeed, and returns what it took and what it printed.
+func timedOutput(b *testing.B, cmd *exec.Cmd) (spent, []byte) {
 	b.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -124,7 +128,7 @@ func timedOutput(b *testing.B, cmd *exec.Cmd) (time.Duration, []byte) {
 	if err != nil {
 		b.Fatalf("%s: %v\n%s%s", cmd, err, tail(out.Bytes()), tail(errs.Bytes()))
 	}
-	return took, out.Bytes()
+	return spent{took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, out.Bytes()
 }
 
 func tail(p []byte) []byte { return p[max(0, len(p)-2000):] }
@@ -132,8 +136,7 @@ func tail(p []byte) []byte { return p[max(0, len(p)-2000):] }
 // series is one quantity over the rounds.
 type series []float64
 
-func (s *series) add(v float64)              { *s = append(*s, v) }
-func (s *series) seconds(took time.Duration) { s.add(took.Seconds()) }
+func (s *series) add(v float64) { *s = append(*s, v) }
 
 func (s series) median() float64 {
 	sorted := slices.Sorted(slices.Values(s))

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,7 +72,7 @@ func BenchmarkPytest(b *testing.B) {
 			path := pythonWithXdist(b) + string(os.PathListSeparator) + os.Getenv("PATH")
 			suite := pytestSuite(b)
 			n := strconv.Itoa(width)
-			xdist := func(ctx context.Context, more ...string) float64 {
+			xdist := func(ctx context.Context, more ...string) spent {
 				cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `exec python3 -m pytest -q -n "$@"`, "sh", n}, more...)...) //nolint:gosec // a peer
 				cmd.Dir = suite
 				cmd.Env = append(os.Environ(), "PATH="+path)
@@ -78,28 +80,32 @@ func BenchmarkPytest(b *testing.B) {
 				if !bytes.Contains(out, []byte("300 passed")) {
 					b.Fatalf("xdist: %s", tail(out))
 				}
-				return took.Seconds()
+				return took
 			}
-			var first, again, load, loadfile series
+			var first, again, load, loadfile, cpu, cpuXdist series
 			for b.Loop() {
 				xdist(b.Context()) // once, for Python's caches
 				for range *rounds {
 					p := newProgram(b, suite)
 					p.env = []string{"PATH=" + path}
-					load.add(xdist(b.Context()))
+					peer := xdist(b.Context())
+					load.add(peer.wall.Seconds())
+					cpuXdist.add(peer.cpu.Seconds())
 					took, end := p.run(b, nil, "--slots", n)
 					if end.Cases.Passed != 300 {
 						b.Fatalf("%d of 300 tests passed", end.Cases.Passed)
 					}
-					first.seconds(took)
-					loadfile.add(xdist(b.Context(), "--dist", "loadfile"))
+					first.add(took.wall.Seconds())
+					loadfile.add(xdist(b.Context(), "--dist", "loadfile").wall.Seconds())
 					took, _ = p.run(b, nil, "--slots", n)
-					again.seconds(took)
+					again.add(took.wall.Seconds())
+					cpu.add(took.cpu.Seconds())
 				}
 			}
 			b.ReportMetric(first.over(load), "x_xdist_first")
 			b.ReportMetric(again.over(load), "x_xdist")
 			b.ReportMetric(again.over(loadfile), "x_loadfile")
+			b.ReportMetric(cpu.over(cpuXdist), "x_xdist_cpu")
 			b.ReportMetric(again.median(), "s/run")
 			b.ReportMetric(load.median(), "s/xdist")
 			reportLoad(b)
@@ -107,44 +113,76 @@ func BenchmarkPytest(b *testing.B) {
 	}
 }
 
-// goPackages are the packages of this repository whose tests start no Towpath and measure no time.
-var goPackages = []string{".", "./internal/dispatch", "./internal/plan", "./internal/session", "./internal/store", "./internal/wire"}
+// goPackages are the packages of this repository whose tests are run: they start no Towpath and measure no time.
+var goPackages = []string{"internal/dispatch", "internal/plan", "internal/report", "internal/session", "internal/store", "internal/wire"}
 
-// BenchmarkGoTest runs tests of this repository with go test and with towpath run and the same flags, both with all
-// built and no test result cached.
-func BenchmarkGoTest(b *testing.B) {
-	gotool := tool(b, "go")
-	root, err := filepath.Abs("..")
+// goModule copies this module without the tests of other packages, so that a run of all of it does not run itself.
+func goModule(b *testing.B) string {
+	b.Helper()
+	dir := b.TempDir()
+	err := filepath.WalkDir("..", func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel("..", path)
+		if err != nil {
+			return err
+		}
+		top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
+		switch {
+		case e.IsDir() && name != "." && !slices.Contains([]string{"client", "cmd", "docs", "internal"}, top):
+			return filepath.SkipDir
+		case e.IsDir():
+			return os.MkdirAll(filepath.Join(dir, name), 0o700)
+		case !e.Type().IsRegular():
+			return nil
+		case strings.HasSuffix(name, "_test.go") && !slices.ContainsFunc(goPackages, func(p string) bool { return strings.HasPrefix(filepath.ToSlash(name), p+"/") }):
+			return nil
+		}
+		text, err := os.ReadFile(path) //nolint:gosec // of this repository
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, name), text, 0o600)
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	packages := strings.Join(goPackages, " ")
-	file := filepath.Join(b.TempDir(), "towpath.yaml")
-	text := "version: 1\njobs:\n  test:\n    atoms: {command: \"go list -e " + packages + "\"}\n" +
-		"    run: go test -count=1 -json \"$@\"\n    report: gotest\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	peer := func() float64 {
-		cmd := exec.CommandContext(b.Context(), gotool, append([]string{"test", "-count=1"}, goPackages...)...) //nolint:gosec // a peer
-		cmd.Dir = root
+	return dir
+}
+
+// BenchmarkGoTest runs the tests of a part of this repository with go test ./... and with towpath run as it recognises
+// them, both with all built and no test result cached.
+func BenchmarkGoTest(b *testing.B) {
+	gotool := tool(b, "go")
+	dir := goModule(b)
+	const uncached = "GOFLAGS=-count=1"
+	peer := func() spent {
+		cmd := exec.CommandContext(b.Context(), gotool, "test", "./...") //nolint:gosec // a peer
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), uncached)
 		took, _ := timedOutput(b, cmd)
-		return took.Seconds()
+		return took
 	}
-	var first, again, direct series
+	var first, again, direct, cpu, cpuDirect series
 	for b.Loop() {
 		peer() // once, so that all is built
 		for range *rounds {
-			p := newProgram(b, root)
-			direct.add(peer())
-			took, _ := p.run(b, nil, "-f", file)
-			first.seconds(took)
-			took, _ = p.run(b, nil, "-f", file)
-			again.seconds(took)
+			p := newProgram(b, dir)
+			p.env = []string{uncached}
+			alone := peer()
+			direct.add(alone.wall.Seconds())
+			cpuDirect.add(alone.cpu.Seconds())
+			took, _ := p.run(b, nil)
+			first.add(took.wall.Seconds())
+			took, _ = p.run(b, nil)
+			again.add(took.wall.Seconds())
+			cpu.add(took.cpu.Seconds())
 		}
 	}
 	b.ReportMetric(first.over(direct), "x_gotest_first")
 	b.ReportMetric(again.over(direct), "x_gotest")
+	b.ReportMetric(cpu.over(cpuDirect), "x_gotest_cpu")
 	b.ReportMetric(again.median(), "s/run")
 	b.ReportMetric(direct.median(), "s/gotest")
 	reportLoad(b)
