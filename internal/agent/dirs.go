@@ -31,7 +31,10 @@ func slotDirs(scratch string, slot int) (d dirs, err error) {
 // writeAtoms puts names into the atoms file, one a line. A file that was there is overwritten and then cut to size, not
 // emptied first: some file systems write a file to the disk at once that was emptied, for each command.
 func (d dirs) writeAtoms(names []string) (err error) {
-	text := strings.Join(names, "\n") + "\n"
+	text := ""
+	if len(names) > 0 {
+		text = strings.Join(names, "\n") + "\n"
+	}
 	f, err := os.OpenFile(d.atoms, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = f.WriteString(text)

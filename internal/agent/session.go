@@ -46,7 +46,7 @@ type session struct {
 	mu       sync.Mutex
 	slots    slots                          // +checklocks:mu
 	running  map[towpath.AttemptID]*attempt // +checklocks:mu
-	seen     map[towpath.AttemptID]bool     // every offer of this session // +checklocks:mu
+	seen     recent                         // +checklocks:mu
 	draining bool                           // +checklocks:mu
 	idle     chan struct{}                  // holds one token after an attempt has ended
 }
@@ -59,7 +59,7 @@ func serve(ctx context.Context, cfg Config, conn net.Conn) error {
 		cfg: cfg, log: cfg.Logger, started: time.Now(), out: newOutbox(cfg.LogWindow), slots: make(slots, cfg.Slots),
 		shared: make(chan struct{}, 1), opened: make(chan struct{}, 1),
 		ended: make(chan error, 1), drain: make(chan struct{}, 1), welcome: make(chan towpath.SessionID, 1),
-		running: make(map[towpath.AttemptID]*attempt), seen: make(map[towpath.AttemptID]bool), idle: make(chan struct{}, 1),
+		running: make(map[towpath.AttemptID]*attempt), idle: make(chan struct{}, 1),
 	}
 	s.work, s.cutWork = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer s.cutWork(nil)
@@ -243,10 +243,9 @@ func (s *session) refuse(o towpath.Offer, reason string) {
 func (s *session) begin(o towpath.Offer) (a *attempt, refusal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen[o.Attempt] {
+	if !s.seen.add(o.Attempt) {
 		return nil, ""
 	}
-	s.seen[o.Attempt] = true
 	if s.draining {
 		return nil, "is draining"
 	}
