@@ -115,7 +115,7 @@ func (s *session) deliverInputs(ctx context.Context, ins []towpath.Input) error 
 			default:
 				s.log.Warn("input refused", "input", fmt.Sprintf("%T", ins[i]), "err", err)
 				if started, ok := ins[i].(towpath.Started); ok { // it came too late: nobody waits for what it does
-					s.box.command(towpath.Stop{Session: s.id, Attempt: started.Attempt, Reason: err.Error()})
+					_ = s.send(towpath.Stop{Session: s.id, Attempt: started.Attempt, Reason: err.Error()}) // what it cannot send ends the session
 				}
 			}
 		}
