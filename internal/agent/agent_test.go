@@ -116,21 +116,21 @@ func all[T towpath.Input](s *server) (found []T) {
 }
 
 // start runs an agent with a server of its own until the test ends, and returns once its session is open.
-func start(t testing.TB, change func(*agent.Config)) (*server, towpath.SessionID) {
-	t.Helper()
-	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctx, cancel := context.WithCancel(t.Context())
+func start(tb testing.TB, change func(*agent.Config)) (*server, towpath.SessionID) {
+	tb.Helper()
+	log := slog.New(slog.NewTextHandler(testWriter{tb}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ctx, cancel := context.WithCancel(tb.Context())
 	s := &server{
-		t: t, logs: make(map[string]map[int][]session.LogChunk), news: make(chan struct{}),
+		t: tb, logs: make(map[string]map[int][]session.LogChunk), news: make(chan struct{}),
 	}
 	s.hub = session.NewHub(session.Config{Sink: s, Logger: log})
 	exec, err := process.New(process.Config{WithoutCgroup: true})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cfg := agent.Config{
-		Name: "a1", Slots: 2, Dir: t.TempDir(), Env: os.Environ(), Executor: exec, Logger: log, Runner: runner.For,
-		Scratch: t.TempDir(), Grace: 500 * time.Millisecond,
+		Name: "a1", Slots: 2, Dir: tb.TempDir(), Env: os.Environ(), Executor: exec, Logger: log, Runner: runner.For,
+		Scratch: tb.TempDir(), Grace: 500 * time.Millisecond,
 	}
 	var sessions, agents sync.WaitGroup
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) {
@@ -149,18 +149,18 @@ func start(t testing.TB, change func(*agent.Config)) (*server, towpath.SessionID
 	}
 	agents.Go(func() {
 		if err := agent.Run(ctx, cfg); err != nil {
-			t.Errorf("agent: %v", err)
+			tb.Errorf("agent: %v", err)
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		cancel()
 		agents.Wait()
 		sessions.Wait()
 		if err := exec.Close(context.WithoutCancel(ctx)); err != nil {
-			t.Errorf("executor: %v", err)
+			tb.Errorf("executor: %v", err)
 		}
 		if left, err := os.ReadDir(cfg.Scratch); err != nil || len(left) > 0 {
-			t.Errorf("the agent left %v in its scratch directory (%v)", left, err)
+			tb.Errorf("the agent left %v in its scratch directory (%v)", left, err)
 		}
 	})
 	return s, await[towpath.Hello](s, nil).Session

@@ -25,7 +25,8 @@ type attempt struct {
 	dirs  dirs
 	tasks int // commands started so far, for their names; one goroutine counts
 
-	ctx  context.Context // ends when the attempt must; held for the goroutine that run is called on
+	//nolint:containedctx // it ends when the attempt must; held for the goroutine that run is called on
+	ctx  context.Context
 	stop context.CancelCauseFunc
 
 	mu   sync.Mutex

@@ -133,7 +133,7 @@ func glob(ctx context.Context, dir string, patterns []string) ([]string, error) 
 // pruned is a tree without the directories that nobody keeps tests in.
 type pruned struct {
 	fs.FS
-	ctx     context.Context // of the one walk that it is made for
+	ctx     context.Context //nolint:containedctx // of the one walk that it is made for; fs.FS has no way to pass it
 	pattern string
 }
 

@@ -196,7 +196,7 @@ func (l *attemptLog) flushLoop(ctx context.Context, done <-chan struct{}) {
 
 // logWriter writes a command's output into the log of a unit, and keeps its last lines.
 type logWriter struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // of the one command that it is made for; io.Writer has no way to pass it
 	log  *attemptLog
 	unit int
 	last *lastLines

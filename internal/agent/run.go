@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -177,7 +178,7 @@ func withEnv(env, more []string) []string {
 	if len(more) == 0 {
 		return env
 	}
-	return append(env[:len(env):len(env)], more...)
+	return append(slices.Clip(env), more...)
 }
 
 // log is the index of the log of one of the command's units within the attempt.

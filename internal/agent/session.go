@@ -40,7 +40,7 @@ type session struct {
 	welcomed bool // the server knows this session; the goroutine of live's own
 
 	attempts sync.WaitGroup
-	work     context.Context // of all attempts; its end is the one thing that a struct must hold for others to start them
+	work     context.Context //nolint:containedctx // of all attempts, which other goroutines start
 	cutWork  context.CancelCauseFunc
 
 	mu       sync.Mutex
@@ -191,7 +191,7 @@ func (s *session) hear(ctx context.Context, commands *wire.Commands, d *wire.Dow
 		}
 		switch cmd := cmd.(type) {
 		case towpath.Offer:
-			s.offered(cmd, err)
+			s.offered(cmd, err) //nolint:contextcheck // an attempt lives by the session, not by the call that offered it
 		case towpath.Stop:
 			if a := s.find(cmd.Attempt); a != nil {
 				a.stop(stopped(cmd.Reason))

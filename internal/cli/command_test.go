@@ -34,8 +34,17 @@ func call(t *testing.T, args ...string) (code int, out string) {
 func TestACommandLineThatIsWrongExitsWithTwo(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"show", "1", "2"}, {"logs", "1", "a", "b"}, {"retry", "1", "2"}, {"init", "go", "jest"}, {"ps", "x"}, {"config", "x"},
-		{"cancel"}, {"sail"}, {"run", "--sail"}, {"run", "a", "b"}, {"run", "--slots", "0"},
+		{"show", "1", "2"},
+		{"logs", "1", "a", "b"},
+		{"retry", "1", "2"},
+		{"init", "go", "jest"},
+		{"ps", "x"},
+		{"config", "x"},
+		{"cancel"},
+		{"sail"},
+		{"run", "--sail"},
+		{"run", "a", "b"},
+		{"run", "--slots", "0"},
 	} {
 		if code, out := call(t, args...); code != exitUsage || !strings.HasPrefix(out, "towpath: ") {
 			t.Errorf("towpath %s: exit %d, %s", strings.Join(args, " "), code, out)

@@ -46,8 +46,10 @@ func story() (events []towpath.NumberedEvent, build towpath.BuildInfo, troubles 
 	offered := func(i int, name string) towpath.OfferedUnit { return towpath.OfferedUnit{Unit: unit(i), Name: name} }
 	add(0, towpath.BuildSubmitted{Job: towpath.Job{Name: "test"}})
 	add(10, towpath.AtomsListed{Atoms: []towpath.ListedAtom{
-		{Name: "gate", Estimate: towpath.Estimate{Mean: 2 * time.Second}}, {Name: "pump", Estimate: towpath.Estimate{Mean: time.Second}},
-		{Name: "rope", Estimate: towpath.Estimate{Mean: time.Second}}, {Name: "quay"},
+		{Name: "gate", Estimate: towpath.Estimate{Mean: 2 * time.Second}},
+		{Name: "pump", Estimate: towpath.Estimate{Mean: time.Second}},
+		{Name: "rope", Estimate: towpath.Estimate{Mean: time.Second}},
+		{Name: "quay"},
 	}})
 	add(20, towpath.AttemptOffered{Attempt: "a1", Number: 1, Kind: towpath.AttemptRun, Session: "s", Agent: "host", Units: []towpath.OfferedUnit{offered(0, "gate"), offered(1, "pump")}})
 	add(21, towpath.AttemptStarted{Attempt: "a1"})

@@ -85,7 +85,9 @@ func TestErrorsKeepTheirCodeAndTellNothingInternal(t *testing.T) {
 		err  error
 		code towpath.Code
 	}{
-		{notFound, towpath.CodeNotFound}, {internal, towpath.CodeInternal}, {usage, towpath.CodeUsage},
+		{notFound, towpath.CodeNotFound},
+		{internal, towpath.CodeInternal},
+		{usage, towpath.CodeUsage},
 		{c.Cancel(t.Context(), 1, "test"), towpath.CodeConflict},
 	} {
 		if towpath.CodeOf(x.err) != x.code || strings.Contains(x.err.Error(), "secret") {

@@ -108,8 +108,10 @@ func (w *writer) job(j towpath.Job) {
 	if j.Timeouts != d.Timeouts {
 		t := j.Timeouts
 		w.key("timeouts", pairs([]pair{
-			{"queue", differing(t.Queue, d.Timeouts.Queue)}, {"setup", differing(t.Setup, d.Timeouts.Setup)},
-			{"atom", differing(t.Atom, d.Timeouts.Atom)}, {"silence", differing(t.Silence, d.Timeouts.Silence)},
+			{"queue", differing(t.Queue, d.Timeouts.Queue)},
+			{"setup", differing(t.Setup, d.Timeouts.Setup)},
+			{"atom", differing(t.Atom, d.Timeouts.Atom)},
+			{"silence", differing(t.Silence, d.Timeouts.Silence)},
 			{"build", differing(t.Build, d.Timeouts.Build)},
 		}), "")
 	}

@@ -74,20 +74,24 @@ func LoadFrom(workspace, folder fs.FS, base, name string) (*File, error) {
 func read(fsys fs.FS, base, name string) ([]byte, error) {
 	clean := path.Clean(base)
 	if !fs.ValidPath(clean) {
-		return nil, &towpath.Error{Code: towpath.CodeConfig,
-			Message: name + " cannot be read: name a file of this directory or below it"}
+		return nil, &towpath.Error{
+			Code:    towpath.CodeConfig,
+			Message: name + " cannot be read: name a file of this directory or below it",
+		}
 	}
 	f, err := fsys.Open(clean)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, missing(fsys, clean, path.Clean(name))
 	case errors.Is(err, fs.ErrPermission):
-		return nil, &towpath.Error{Code: towpath.CodeConfig, Err: err,
-			Message: name + " cannot be read: permission denied; make it readable for this user"}
+		return nil, &towpath.Error{
+			Code: towpath.CodeConfig, Err: err,
+			Message: name + " cannot be read: permission denied; make it readable for this user",
+		}
 	case err != nil:
 		return nil, unreadable(name, err)
 	}
-	defer f.Close() // opened for reading: nothing can be lost
+	defer f.Close() //nolint:errcheck // opened for reading: nothing can be lost
 	info, err := f.Stat()
 	if err != nil {
 		return nil, unreadable(name, err)
@@ -118,8 +122,7 @@ func missing(fsys fs.FS, file, name string) error {
 
 func unreadable(name string, err error) error {
 	cause := err
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		cause = p.Err
 	}
 	return &towpath.Error{Code: towpath.CodeConfig, Message: fmt.Sprintf("%s cannot be read: %v", name, cause), Err: err}

@@ -17,14 +17,15 @@ func recognizeGo(fsys fs.FS) (*Candidate, error) {
 	if err != nil || len(patterns) == 0 {
 		return nil, err
 	}
-	list := "go list -e"
+	var list strings.Builder
+	list.WriteString("go list -e")
 	for _, p := range patterns {
-		list += " " + shellWord(p)
+		list.WriteString(" " + shellWord(p))
 	}
 	return &Candidate{
 		Kind: "go",
 		Why:  why,
-		Job:  recognized(towpath.AtomSource{Command: list}, `go test -json "$@"`, towpath.ReportGoTest),
+		Job:  recognized(towpath.AtomSource{Command: list.String()}, `go test -json "$@"`, towpath.ReportGoTest),
 	}, nil
 }
 
@@ -79,7 +80,7 @@ func below(dir string) string {
 
 // ignoredByGo says whether the go command leaves the file out of ./... by its folder's name.
 func ignoredByGo(name string) bool {
-	for _, part := range strings.Split(path.Dir(name), "/") {
+	for part := range strings.SplitSeq(path.Dir(name), "/") {
 		if part == "testdata" || strings.HasPrefix(part, "_") || strings.HasPrefix(part, ".") && part != "." {
 			return true
 		}

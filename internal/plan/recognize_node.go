@@ -85,9 +85,9 @@ func (t nodeTool) command(fsys fs.FS, m *manifest) (start string, chosen string,
 	}
 	var before, after, files []string
 	for _, w := range words[:at] {
-		switch {
-		case w == "npx" || w == "--no-install" || w == "-y" || w == "yarn" || w == "pnpm" || w == "exec":
-		case w == "cross-env": // an assignment before the command does the same
+		switch w {
+		case "npx", "--no-install", "-y", "yarn", "pnpm", "exec":
+		case "cross-env": // an assignment before the command does the same
 		default:
 			before = append(before, w)
 		}
@@ -156,10 +156,14 @@ func (t nodeTool) guarded(command string, installed bool) string {
 }
 
 var (
-	jestTool = nodeTool{name: "jest", configs: "jest.config.", rival: "vitest",
-		valued: []string{"--config", "-c", "--rootDir", "--env", "--testEnvironment", "--selectProjects", "--testTimeout", "--maxWorkers", "-w", "--reporters", "--shard"}}
-	vitestTool = nodeTool{name: "vitest", configs: "vitest.config.", rival: "jest",
-		valued: []string{"--config", "-c", "--root", "-r", "--dir", "--environment", "--project", "--pool", "--maxWorkers", "--reporter", "--shard", "--outputFile"}}
+	jestTool = nodeTool{
+		name: "jest", configs: "jest.config.", rival: "vitest",
+		valued: []string{"--config", "-c", "--rootDir", "--env", "--testEnvironment", "--selectProjects", "--testTimeout", "--maxWorkers", "-w", "--reporters", "--shard"},
+	}
+	vitestTool = nodeTool{
+		name: "vitest", configs: "vitest.config.", rival: "jest",
+		valued: []string{"--config", "-c", "--root", "-r", "--dir", "--environment", "--project", "--pool", "--maxWorkers", "--reporter", "--shard", "--outputFile"},
+	}
 )
 
 // recognizeJest finds a project that is tested with Jest. An atom is a test file, as Jest itself lists them.

@@ -130,13 +130,17 @@ type pytestSettings struct {
 // pytestConfig reads the first file that configures pytest, in pytest's own order.
 func pytestConfig(fsys fs.FS) pytestSettings {
 	for _, at := range []struct{ file, section string }{
-		{"pytest.ini", "[pytest]"}, {".pytest.ini", "[pytest]"},
-		{"pytest.toml", "[pytest]"}, {".pytest.toml", "[pytest]"},
-		{"pyproject.toml", "[tool.pytest.ini_options]"}, {"pyproject.toml", "[tool.pytest]"},
-		{"tox.ini", "[pytest]"}, {"setup.cfg", "[tool:pytest]"},
+		{"pytest.ini", "[pytest]"},
+		{".pytest.ini", "[pytest]"},
+		{"pytest.toml", "[pytest]"},
+		{".pytest.toml", "[pytest]"},
+		{"pyproject.toml", "[tool.pytest.ini_options]"},
+		{"pyproject.toml", "[tool.pytest]"},
+		{"tox.ini", "[pytest]"},
+		{"setup.cfg", "[tool:pytest]"},
 	} {
 		lines, ok := section(text(fsys, at.file), at.section)
-		if !ok && !(path.Ext(at.file) == ".ini" && strings.HasSuffix(at.file, "pytest.ini") && exists(fsys, at.file)) {
+		if !ok && (!strings.HasSuffix(at.file, "pytest.ini") || !exists(fsys, at.file)) {
 			continue
 		}
 		return pytestSettings{file: at.file, testpaths: setting(lines, "testpaths"), pythonFiles: setting(lines, "python_files")}

@@ -26,8 +26,10 @@ func document(file string, data []byte) (root ast.Node, err error) {
 	// The parser is not ours and has panicked on malformed input before. Whatever it did, the file is at fault.
 	defer func() {
 		if p := recover(); p != nil {
-			root, err = nil, &towpath.Error{Code: towpath.CodeConfig, Message: file + ": this is not valid YAML",
-				Err: fmt.Errorf("parse yaml: panic: %v", p)}
+			root, err = nil, &towpath.Error{
+				Code: towpath.CodeConfig, Message: file + ": this is not valid YAML",
+				Err: fmt.Errorf("parse yaml: panic: %v", p),
+			}
 		}
 	}()
 	text, err := clean(file, data)

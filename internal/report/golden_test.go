@@ -94,8 +94,14 @@ func told(t *testing.T, ext string, in []byte, chunk int) string {
 					name string
 					is   bool
 				}{
-					{"cached", p.Cached}, {"no_test_files", p.NoTestFiles}, {"no_tests", p.NoTests}, {"silent", p.Silent},
-					{"build_failed", p.BuildFailed}, {"torn", p.Torn}, {"timed_out", p.TimedOut}, {"crashed", p.Panic != ""},
+					{"cached", p.Cached},
+					{"no_test_files", p.NoTestFiles},
+					{"no_tests", p.NoTests},
+					{"silent", p.Silent},
+					{"build_failed", p.BuildFailed},
+					{"torn", p.Torn},
+					{"timed_out", p.TimedOut},
+					{"crashed", p.Panic != ""},
 					{"broken_off", !p.Ended},
 				} {
 					if f.is {

@@ -407,6 +407,7 @@ func (k *junitCase) settle() {
 		}
 	case towpath.CasePassed:
 		limit = maxPassed
+	case towpath.CaseSkipped, towpath.CaseQuarantined, towpath.CaseUnfinished:
 	}
 	for _, p := range k.out {
 		if text := p.whole(); text != "" {

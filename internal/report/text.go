@@ -34,8 +34,6 @@ func (k *kept) add(p string) {
 	}
 }
 
-func (k *kept) empty() bool { return len(k.head) == 0 }
-
 // String returns what was kept, as valid UTF-8, with a line that says how much is missing.
 func (k *kept) String() string { return k.within(k.max) }
 

@@ -172,7 +172,7 @@ func (f *far) open(name string) towpath.SessionID {
 // leave hangs up and returns what the server's side said of the session.
 func (f *far) leave() error {
 	f.end()
-	<-f.served
+	<-f.served //nolint:errcheck // that it ended is enough
 	return <-f.result
 }
 
@@ -276,7 +276,7 @@ func TestASessionDeclaredLostByTheServerIsToldWhyThoughItIsSilent(t *testing.T) 
 		if err := <-f.result; err != nil {
 			t.Errorf("the session ended with %v", err)
 		}
-		<-f.served
+		<-f.served //nolint:errcheck // that it ended is enough
 	})
 }
 
@@ -317,7 +317,7 @@ func TestAHungAgentDelaysNobodyAndIsCut(t *testing.T) {
 		}
 		thaw()
 		hung.end()
-		<-hung.served
+		<-hung.served //nolint:errcheck // that it ended is enough
 		if err := well.leave(); err == nil || !strings.Contains(err.Error(), "hung up") {
 			t.Errorf("the other ended with %v", err)
 		}
@@ -346,7 +346,7 @@ func TestASessionWithAFullMailboxIsCut(t *testing.T) {
 		}
 		thaw()
 		f.end()
-		<-f.served
+		<-f.served //nolint:errcheck // that it ended is enough
 	})
 }
 
@@ -472,7 +472,7 @@ func TestAnAgentThatSaysNoProperHelloGetsNoSession(t *testing.T) {
 					t.Errorf("the session ended with %v, want %q", err, c.want)
 				}
 				f.end()
-				<-f.served
+				<-f.served //nolint:errcheck // that it ended is enough
 				if len(k.inputs) != 0 {
 					t.Errorf("the sink has %v", k.inputs)
 				}
@@ -499,7 +499,7 @@ func TestTheServersEndIsNoGoodbye(t *testing.T) {
 		if err := <-result; !errors.Is(err, context.Canceled) {
 			t.Errorf("it ended with %v", err)
 		}
-		<-f.served
+		<-f.served //nolint:errcheck // that it ended is enough
 		if got := of[towpath.Goodbye](k); len(got) != 0 {
 			t.Errorf("the sink has goodbyes %+v", got)
 		}

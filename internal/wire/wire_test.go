@@ -54,8 +54,8 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 			v.Set(reflect.ValueOf(time.Unix(int64(*n), 0).UTC()))
 			return
 		}
-		for i := range v.NumField() {
-			fill(t, v.Field(i), n)
+		for _, field := range v.Fields() {
+			fill(t, field, n)
 		}
 	default:
 		t.Fatalf("fill does not know %s", v.Type())
@@ -155,7 +155,7 @@ func TestOffersOfOneBuildShareOneJob(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		jobs = append(jobs, cmd.(towpath.Offer).Job)
+		jobs = append(jobs, cmd.(towpath.Offer).Job) //nolint:errcheck // a panic fails the test too
 	}
 	if jobs[0] != jobs[1] || jobs[1] == jobs[2] || jobs[2].Name != "b" {
 		t.Errorf("the jobs are %v", jobs)
@@ -188,7 +188,7 @@ func TestTextThatIsNotUTF8IsCarriedReadably(t *testing.T) {
 		Reason: "a\xffb", Failed: []string{"ok", "c\xfe"}, Cases: []towpath.Case{{Name: "\xff", Detail: "d\xff"}},
 	}}
 	got, _ := takeAll(t, in, "")
-	r := got.(towpath.AtomDone).Report
+	r := got.(towpath.AtomDone).Report //nolint:errcheck // a panic fails the test too
 	if r.Reason != "a\uFFFDb" || r.Failed[1] != "c\uFFFD" || r.Cases[0].Detail != "d\uFFFD" {
 		t.Errorf("received %+v", r)
 	}

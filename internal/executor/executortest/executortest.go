@@ -210,7 +210,7 @@ func stdinEmpty(t *testing.T, b *box) {
 	wantExit(t, b.run(t, b.sh(`if read line; then exit 1; fi`)), 0)
 }
 
-func (b *box) script(t *testing.T, name, text string, mode os.FileMode) string {
+func (b *box) script(t *testing.T, name, text string, mode os.FileMode) {
 	t.Helper()
 	path := filepath.Join(b.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -219,7 +219,6 @@ func (b *box) script(t *testing.T, name, text string, mode os.FileMode) string {
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
 
 func ownPath(t *testing.T, b *box) {

@@ -214,7 +214,7 @@ func (gs *groups) close() error {
 func (g *group) closeFiles() {
 	for _, fd := range []int{g.fd, g.events, g.stat} {
 		if fd >= 0 {
-			unix.Close(fd)
+			_ = unix.Close(fd) // it was only read or watched
 		}
 	}
 }

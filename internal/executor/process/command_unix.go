@@ -72,7 +72,7 @@ func explainStart(t executor.Task, path string, err error) error {
 	config := func(format string, args ...any) error {
 		return &towpath.Error{Code: towpath.CodeConfig, Message: fmt.Sprintf("cannot run %q: ", name) + fmt.Sprintf(format, args...), Err: err}
 	}
-	if late := (*lateStart)(nil); errors.As(err, &late) {
+	if late := (*lateStartError)(nil); errors.As(err, &late) {
 		return &towpath.Error{Code: towpath.CodeUnavailable, Err: err, Message: fmt.Sprintf(
 			"%q did not start in time; is the file system of %s or of directory %s away?", name, path, t.Dir)}
 	}
@@ -89,6 +89,7 @@ func explainStart(t executor.Task, path string, err error) error {
 			size(t.Argv), size(t.Env))
 	case syscall.EINVAL:
 		return config("an argument or an environment variable holds a NUL byte, or the file is not a program")
+	default: // the files below tell more
 	}
 	if info, derr := os.Stat(t.Dir); t.Dir != "" && derr != nil {
 		return config("its directory %s cannot be used: %s", t.Dir, reason(derr))
@@ -118,8 +119,7 @@ func explainStart(t executor.Task, path string, err error) error {
 }
 
 func reason(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()
@@ -138,7 +138,7 @@ func interpreter(file string) string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	line, err := bufio.NewReaderSize(f, 512).ReadSlice('\n')
 	if err != nil && len(line) < 2 {
 		return ""

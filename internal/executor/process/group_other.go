@@ -78,10 +78,10 @@ type tree struct {
 
 func (h *host) newTree(executor.Task) (*tree, error) { return &tree{host: h}, nil }
 
-// lateStart is of Linux alone: here a start is waited for.
-type lateStart struct{ error }
+// lateStartError is of Linux alone: here a start is waited for.
+type lateStartError struct{ error }
 
-func (*lateStart) await() *os.Process { return nil }
+func (*lateStartError) await() *os.Process { return nil }
 
 func (h *host) start(_ context.Context, tr *tree, path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	attr.Sys = &syscall.SysProcAttr{Setsid: true}

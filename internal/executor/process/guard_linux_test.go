@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,31 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/towpath/towpath/internal/executor"
 	"github.com/towpath/towpath/internal/executor/process"
 )
-
-// parentMain is a program that runs one task whose output is its own, until it is killed. Its arguments are whether to go
-// without a cgroup, "guard" or another word, and the task's shell text.
-func parentMain(args []string) int {
-	c := process.Config{WithoutCgroup: args[0] == "true"}
-	if args[1] == "guard" {
-		self, err := os.Executable()
-		if err != nil {
-			panic(err)
-		}
-		c.Guard = []string{self, process.GuardArg}
-	}
-	e, err := process.New(c)
-	if err != nil {
-		panic(err)
-	}
-	_, err = e.Run(context.Background(), executor.Task{
-		ID: "of-a-parent", Argv: []string{"sh", "-c", args[2]}, Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
-	})
-	fmt.Fprintln(os.Stderr, "the task ended", err)
-	return 3
-}
 
 // killedParent starts a program that runs a task, waits for the given number of lines and kills the program.
 func killedParent(t *testing.T, withoutCgroup bool, guard, text string, lines int) (out []string) {
@@ -51,11 +27,11 @@ func killedParent(t *testing.T, withoutCgroup bool, guard, text string, lines in
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // it was only read
 	cmd := exec.CommandContext(ctx, self, "__parent", strconv.FormatBool(withoutCgroup), guard, text)
 	cmd.Stdout, cmd.Stderr = w, os.Stderr
 	err = cmd.Start()
-	w.Close()
+	_ = w.Close() // the child has its own copy
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -34,14 +35,14 @@ func startGuard(argv []string, h *host) (_ *guard, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("start guard of tasks: %w", err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // the guard has its own copy
 	g.pipe = w
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("start guard of tasks: %w", err)
 	}
-	defer null.Close()
-	g.process, err = h.startGuard(append(argv[:len(argv):len(argv)], h.guardArgs()...), &os.ProcAttr{
+	defer null.Close() //nolint:errcheck // the guard has its own copy
+	g.process, err = h.startGuard(append(slices.Clip(argv), h.guardArgs()...), &os.ProcAttr{
 		Files: []*os.File{r, null, null, g.table.file},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
@@ -54,9 +55,9 @@ func startGuard(argv []string, h *host) (_ *guard, err error) {
 
 // dismiss ends the guard when no task is left.
 func (g *guard) dismiss(h *host) error {
-	defer g.table.file.Close()
+	defer g.table.file.Close() //nolint:errcheck // it is memory
 	_, werr := g.pipe.Write([]byte{dismissal})
-	g.pipe.Close()
+	_ = g.pipe.Close() // the guard is told by what was written
 	_, err := g.process.Wait()
 	h.forgetGuard(g.process.Pid)
 	if err != nil || werr != nil {

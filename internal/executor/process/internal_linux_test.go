@@ -155,7 +155,7 @@ func TestAStartThatHangsIsGivenUpAndUndone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.Close()
+			_ = f.Close()
 			closing, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := e.Close(closing); err != nil {

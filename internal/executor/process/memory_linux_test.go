@@ -24,7 +24,7 @@ func memoryV1(t *testing.T) string {
 		if f := strings.SplitN(strings.TrimSpace(line), ":", 3); len(f) == 3 && f[1] == "memory" {
 			dir := filepath.Join("/sys/fs/cgroup/memory", f[2])
 			if f, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0); err == nil {
-				f.Close()
+				_ = f.Close()
 				return dir
 			}
 		}

@@ -101,7 +101,7 @@ func (o *output) copied() {
 
 func (s *stream) closeChildEnd() {
 	if s.childEnd != nil && !s.shared {
-		s.childEnd.Close()
+		_ = s.childEnd.Close() // the child has its own copy
 	}
 	s.childEnd = nil
 }
@@ -110,7 +110,7 @@ func (s *stream) closeChildEnd() {
 // is read all the same, so that the task does not wait for it.
 func (o *output) copy(s *stream) {
 	defer o.copied()
-	buf := o.buffers.Get().(*[]byte)
+	buf := o.buffers.Get().(*[]byte) //nolint:errcheck // the pool makes nothing else
 	defer o.buffers.Put(buf)
 	for {
 		n, err := s.pipe.Read(*buf)
@@ -126,7 +126,7 @@ func (o *output) copy(s *stream) {
 			if err != io.EOF && !errors.Is(err, os.ErrDeadlineExceeded) && s.err == nil {
 				s.err = err
 			}
-			s.pipe.Close()
+			_ = s.pipe.Close() // it was only read
 			return
 		}
 	}
@@ -146,7 +146,7 @@ func (o *output) drain(ctx context.Context) error {
 	deadline := time.Now().Add(drainLimit)
 	for _, s := range []*stream{&o.stdout, &o.stderr} {
 		if s.pipe != nil {
-			s.pipe.SetReadDeadline(deadline)
+			_ = s.pipe.SetReadDeadline(deadline) // fails only if it is closed, and then there is nothing to wait for
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit+takeLimit)
@@ -171,7 +171,7 @@ func (o *output) abandon() {
 	for _, s := range []*stream{&o.stdout, &o.stderr} {
 		s.closeChildEnd()
 		if s.pipe != nil {
-			s.pipe.Close()
+			_ = s.pipe.Close() // it was only read
 		}
 	}
 }

@@ -62,7 +62,7 @@ func readFile(path string, buf []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
+	defer unix.Close(fd) //nolint:errcheck // it was only read
 	n := 0
 	for n < len(buf) {
 		m, err := retry(func() (int, error) { return unix.Read(fd, buf[n:]) })
@@ -90,7 +90,7 @@ func writeControl(path string, value []byte) error {
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return n, err
 		}
 	}
@@ -102,7 +102,7 @@ func processes() []int {
 	if err != nil {
 		return nil
 	}
-	defer d.Close()
+	defer d.Close()                //nolint:errcheck // it was only read
 	names, _ := d.Readdirnames(-1) // what could be read is used
 	pids := make([]int, 0, len(names))
 	for _, n := range names {

@@ -4,6 +4,7 @@ package process_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -27,28 +28,50 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// parentMain is a program that runs one task whose output is its own, until it is killed. Its arguments are whether to go
+// without a cgroup, "guard" or another word, and the task's shell text.
+func parentMain(args []string) int {
+	c := process.Config{WithoutCgroup: args[0] == "true"}
+	if args[1] == "guard" {
+		self, err := os.Executable()
+		if err != nil {
+			panic(err)
+		}
+		c.Guard = []string{self, process.GuardArg}
+	}
+	e, err := process.New(c)
+	if err != nil {
+		panic(err)
+	}
+	_, err = e.Run(context.Background(), executor.Task{
+		ID: "of-a-parent", Argv: []string{"sh", "-c", args[2]}, Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr,
+	})
+	fmt.Fprintln(os.Stderr, "the task ended", err)
+	return 3
+}
+
 // guardArgv makes this test binary a guard.
-func guardArgv(t testing.TB) []string {
-	t.Helper()
+func guardArgv(tb testing.TB) []string {
+	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return []string{self, process.GuardArg}
 }
 
 // open returns an Executor that is closed at the end of the test.
-func open(t testing.TB, c process.Config) *process.Executor {
-	t.Helper()
+func open(tb testing.TB, c process.Config) *process.Executor {
+	tb.Helper()
 	e, err := process.New(c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 20*time.Second)
 		defer cancel()
 		if err := e.Close(ctx); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return e
@@ -66,7 +89,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.Guard = guardArgv(t)
-			executortest.Run(t, func(t *testing.T) executor.Executor { return open(t, c) })
+			executortest.Run(t, func(t *testing.T) executor.Executor { return open(t, c) }) //nolint:thelper // it fails as the test does
 		})
 	}
 }

@@ -51,7 +51,7 @@ func (e *Executor) Run(ctx context.Context, t executor.Task) (executor.Result, e
 	}
 	r.started = time.Now()
 	p, err := r.start(ctx, e, path)
-	if late := (*lateStart)(nil); errors.As(err, &late) {
+	if late := (*lateStartError)(nil); errors.As(err, &late) {
 		e.tasks.Go(func() { r.undo(ctx, e, late) })
 		return executor.Result{}, err
 	}
@@ -83,7 +83,7 @@ func (e *Executor) Run(ctx context.Context, t executor.Task) (executor.Result, e
 	if werr != nil {
 		return res, errors.Join(fmt.Errorf("wait for task %s: %w", t.ID, werr), err)
 	}
-	status, usage := state.Sys().(syscall.WaitStatus), state.SysUsage().(*syscall.Rusage)
+	status, usage := state.Sys().(syscall.WaitStatus), state.SysUsage().(*syscall.Rusage) //nolint:errcheck // so it is on every Unix
 	if status.Signaled() {
 		res.Signal = unix.SignalName(status.Signal())
 	} else {
@@ -124,7 +124,7 @@ func (r *run) follow(p *os.Process) {
 }
 
 // undo waits until a start that was given up has come about or failed, and ends what it started.
-func (r *run) undo(ctx context.Context, e *Executor, late *lateStart) {
+func (r *run) undo(ctx context.Context, e *Executor, late *lateStartError) {
 	if p := late.await(); p != nil {
 		e.tasks.Go(func() { r.follow(p) })
 		if err := r.kill(ctx); err != nil {

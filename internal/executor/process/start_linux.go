@@ -28,7 +28,7 @@ type started struct {
 
 // start starts a task's main process on a thread that lasts as long as the Executor: the kernel sends the parent-death
 // signal when the starting thread ends. A starter that is held up by a file system that is away holds up nobody else,
-// and the task no longer than startLimit: the error is then a *lateStart.
+// and the task no longer than startLimit: the error is then a *lateStartError.
 func (h *host) start(ctx context.Context, tr *tree, path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	done := make(chan started, 1) // so that a starter never waits
 	req := startRequest{path: path, argv: argv, attr: attr, tree: tr, done: done}
@@ -45,23 +45,23 @@ func (h *host) start(ctx context.Context, tr *tree, path string, argv []string, 
 	case <-ctx.Done():
 		timer.Reset(killLimit)
 	case <-timer.C:
-		return nil, &lateStart{done}
+		return nil, &lateStartError{done}
 	}
 	select {
 	case s := <-done:
 		return s.p, s.err
 	case <-timer.C:
-		return nil, &lateStart{done}
+		return nil, &lateStartError{done}
 	}
 }
 
-// lateStart is the error of a start that was given up and may still come about.
-type lateStart struct{ done <-chan started }
+// lateStartError is the error of a start that was given up and may still come about.
+type lateStartError struct{ done <-chan started }
 
-func (l *lateStart) Error() string { return "the command's start takes too long" }
+func (l *lateStartError) Error() string { return "the command's start takes too long" }
 
 // await waits until the start has come about or failed; nil: it has failed.
-func (l *lateStart) await() *os.Process {
+func (l *lateStartError) await() *os.Process {
 	s := <-l.done
 	return s.p
 }

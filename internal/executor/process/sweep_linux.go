@@ -31,7 +31,7 @@ func sweep(log *slog.Logger, self owner) {
 			if h.fstype == "cgroup2" {
 				log.Info("leftovers of a dead run killed", "cgroup", dir, "gone", endGroups(dir))
 			} else {
-				defer removeGroups(dir) // empty once the processes below are gone
+				defer removeGroups(dir) //nolint:errcheck // empty once the processes below are gone; else the next sweep has it
 			}
 		}
 	}

@@ -189,4 +189,4 @@ func (tr *tree) release() error {
 func (tr *tree) environ(env []string) []string { return mark(env, tr.token) }
 
 // maxRSS returns the largest resident size in bytes.
-func maxRSS(u *syscall.Rusage) int64 { return int64(u.Maxrss) << 10 }
+func maxRSS(u *syscall.Rusage) int64 { return int64(u.Maxrss) << 10 } //nolint:unconvert // it is an int32 on some processors

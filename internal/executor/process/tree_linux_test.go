@@ -22,14 +22,14 @@ import (
 )
 
 // shell is a task that runs text in a directory.
-func shell(t testing.TB, dir, text string) executor.Task {
-	t.Helper()
+func shell(tb testing.TB, dir, text string) executor.Task {
+	tb.Helper()
 	id := strings.Map(func(r rune) rune {
 		if r == '/' || r == ' ' {
 			return '_'
 		}
 		return r
-	}, t.Name())
+	}, tb.Name())
 	return executor.Task{ID: id, Argv: []string{"sh", "-c", text}, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
 }
 
@@ -105,11 +105,11 @@ func wantEnded(t *testing.T, limit time.Duration, pids []string) {
 		for {
 			left := max(0, time.Until(deadline))
 			n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
-			if err != unix.EINTR {
+			if !errors.Is(err, unix.EINTR) {
 				break
 			}
 		}
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		if n != 1 {
 			cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			t.Errorf("process %d (%q) lives", pid, cmdline)
@@ -323,7 +323,7 @@ func TestOutputHeldOpenByAnOutsiderIsGivenUp(t *testing.T) {
 			} else if _, werr := f.WriteString("x"); !errors.Is(werr, unix.EPIPE) {
 				t.Errorf("writing to the output after the task's end: %v, want %v", werr, unix.EPIPE)
 			} else {
-				f.Close()
+				_ = f.Close()
 			}
 			if err != nil || res.End != executor.EndExited || res.ExitCode != 9 || ctx.Err() != nil {
 				t.Errorf("got %+v, %v", res, err)
