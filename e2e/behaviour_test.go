@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -210,16 +211,41 @@ func TestASecondInterruptLeavesAtOnceAndTheTreeDiesAllTheSame(t *testing.T) {
 	t.Parallel()
 	p, marker := stubborn(t)
 	wait, pid := p.started(`"atom_started"`, "run", "--json")
-	for range 2 {
-		if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
+	ended := make(chan result, 1)
+	go func() { ended <- wait() }()
+	again := time.NewTicker(300 * time.Millisecond) // closer together they are one interrupt
+	defer again.Stop()
+	for {
+		if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 			t.Fatal(err)
 		}
-		p.towpath("version") // the signals must not merge into one
+		select {
+		case r := <-ended:
+			if r.code != 130 || !strings.Contains(r.stderr, "interrupted twice") {
+				t.Errorf("exit %d: %s", r.code, r.stderr)
+			}
+			gone(t, marker)
+			return
+		case <-again.C:
+		}
+	}
+}
+
+func TestTeardownRunsAfterAnInterrupt(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, map[string]string{
+		"towpath.yaml": "version: 1\njobs:\n  test:\n    atoms: {list: [a]}\n    setup: \"true\"\n    run: sleep 300\n    teardown: sleep 1; touch torn\n    report: none\n",
+	})
+	wait, pid := p.started(`"atom_started"`, "run", "--json")
+	if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
 	}
 	if r := wait(); r.code != 130 {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
-	gone(t, marker)
+	if _, err := os.Stat(filepath.Join(p.dir, "torn")); err != nil {
+		t.Errorf("the teardown did not run: %v", err)
+	}
 }
 
 // TestAKilledTowpathLeavesNoProcessAndAnErroredBuild kills the program without warning in the middle of a build.

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,6 +70,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // errInterrupted is why a context ended at the first interrupt.
 var errInterrupted = towpath.Errorf(towpath.CodeCanceled, "interrupted")
 
+// together is how close two signals are that mean one interrupt: a wrapper often passes on what the terminal has already
+// sent to the whole process group.
+const together = 250 * time.Millisecond
+
 // interrupts returns a context that ends at the first SIGINT, SIGTERM or SIGHUP, and a channel that closes at the second.
 func interrupts() (ctx context.Context, kill <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -79,9 +84,13 @@ func interrupts() (ctx context.Context, kill <-chan struct{}, stop func()) {
 		if _, ok := <-signals; !ok {
 			return
 		}
+		first := time.Now()
 		cancel(errInterrupted)
-		if _, ok := <-signals; ok {
-			close(second)
+		for range signals {
+			if time.Since(first) > together {
+				close(second)
+				return
+			}
 		}
 	}()
 	return ctx, second, func() {

@@ -23,6 +23,7 @@ type local struct {
 	project string
 	cancel  context.CancelCauseFunc // ends the agent, then the server
 	done    chan error              // takes one value: how both ended
+	settled func(context.Context, towpath.BuildNumber) error
 	log     *logFile
 }
 
@@ -53,9 +54,9 @@ func (c *command) startLocal(ctx context.Context) (*local, error) {
 	}
 	host := hostName()
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	l := &local{client: srv.Client(), project: project, cancel: cancel, done: make(chan error, 1), log: log}
+	l := &local{client: srv.Client(), project: project, cancel: cancel, done: make(chan error, 1), settled: srv.Settled, log: log}
 	agentConfig := agent.Config{
-		Name: host, Slots: c.set.number("slots"), Labels: localLabels(host), Dir: dir, Env: os.Environ(), Version: Version,
+		Name: host, Class: "local", Slots: c.set.number("slots"), Labels: localLabels(host), Dir: dir, Env: os.Environ(), Version: Version,
 		Dial: srv.Dial, Executor: exec, Runner: runner.For, Logger: log.logger, LogHead: int64(c.set.number("log_limit")),
 		Scratch: srv.Scratch(),
 	}

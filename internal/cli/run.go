@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -212,7 +214,39 @@ func (c *command) follow(ctx context.Context, local *local, job towpath.Job, onl
 	if err != nil {
 		return b, err
 	}
+	if err := c.settle(context.WithoutCancel(ctx), local, n); err != nil {
+		return b, err
+	}
 	return b, c.writeReports(context.WithoutCancel(ctx), local.client, b, o)
+}
+
+// settle waits for what a build leaves behind when it ends early: attempts that are told to end, and teardowns. The limits
+// of these bound the wait; an interrupt beyond the one that canceled the build ends it at once.
+func (c *command) settle(ctx context.Context, local *local, n towpath.BuildNumber) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan error, 1) // room for its one value
+	go func() { done <- local.settled(ctx, n) }()
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-patience.C:
+			fmt.Fprintf(c.err, "towpath: build %d winds down: waiting for its processes to end and its teardown\n", n)
+		case <-c.kill:
+			cancel(errKilled)
+			return errors.Join(errKilled, ignoreKilled(<-done))
+		}
+	}
+}
+
+func ignoreKilled(err error) error {
+	if errors.Is(err, errKilled) {
+		return nil
+	}
+	return err
 }
 
 func (c *command) renderer(o runOptions) renderer {

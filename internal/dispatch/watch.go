@@ -160,6 +160,20 @@ func (l *Loop) Watch(ctx context.Context, n towpath.BuildNumber, from int64) ite
 	}
 }
 
+// Settled waits until a build of this owner has ended and all of its attempts have wound down, its teardowns too. Every
+// one of these has a deadline, so that this ends. For builds of others it returns at once.
+func (l *Loop) Settled(ctx context.Context, n towpath.BuildNumber) error {
+	w := l.hub.enter(n, true)
+	defer l.hub.leave(n, w)
+	for l.index.holds(n) {
+		if err := l.wait(ctx, n, w); err != nil {
+			return err
+		}
+		l.hub.take(w)
+	}
+	return nil
+}
+
 // wait ends when something of the build may be new.
 func (l *Loop) wait(ctx context.Context, n towpath.BuildNumber, w *watcher) error {
 	var poll <-chan time.Time

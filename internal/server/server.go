@@ -120,6 +120,9 @@ func (s *Server) Scratch() string { return s.owner.scratch }
 // Client returns a client of this server's API that needs no network.
 func (s *Server) Client() *client.Client { return client.New("http://towpath", s.memory.transport()) }
 
+// Settled waits until a build of this server has ended and nothing of it runs any more, its teardowns included.
+func (s *Server) Settled(ctx context.Context, n towpath.BuildNumber) error { return s.loop.Settled(ctx, n) }
+
 // Dial connects an agent in this process.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	c, err := s.agents.dial(ctx)
