@@ -169,25 +169,27 @@ func (gs *groups) takeFree() *group {
 	return g
 }
 
-func (gs *groups) make() (g *group, err error) {
-	g = &group{dir: filepath.Join(gs.dir, strconv.FormatInt(gs.next.Add(1), 10)), fd: -1, events: -1, stat: -1, counts: gs.memory}
+func (gs *groups) make() (*group, error) {
+	g := &group{dir: filepath.Join(gs.dir, strconv.FormatInt(gs.next.Add(1), 10)), fd: -1, events: -1, stat: -1, counts: gs.memory}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make cgroup for a task: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("open cgroup %s: %w", g.dir, err), g.remove())
-		}
-	}()
+	if err := g.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open cgroup %s: %w", g.dir, err), g.remove())
+	}
+	return g, nil
+}
+
+func (g *group) open() (err error) {
 	for _, f := range []struct {
 		fd   *int
 		name string
 	}{{&g.fd, "."}, {&g.events, "cgroup.events"}, {&g.stat, "cpu.stat"}} {
 		if *f.fd, err = unix.Open(filepath.Join(g.dir, f.name), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return g, nil
+	return nil
 }
 
 // put takes a cgroup back. One that is not empty stays where it is, for close or the next run to remove.

@@ -180,3 +180,15 @@ func TestAHostShortOfSomethingIsNotTheJobsFault(t *testing.T) {
 		}
 	}
 }
+
+func TestACgroupThatCannotBeOpenedIsAnErrorAndIsNotLeft(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gs := &groups{dir: dir} // no cgroup: its directories have none of the files that are opened
+	if _, err := gs.get(0); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, want an error that names the place", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
