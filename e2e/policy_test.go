@@ -381,3 +381,28 @@ func TestAFailureInAPartIsNotAnsweredByARememberedPass(t *testing.T) {
 		t.Errorf("it was not split, or does not name Test2: %+v", a)
 	}
 }
+
+func TestAnAtomThatTheJobDoesNotHaveIsRefusedAndNotRun(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, map[string]string{"atom.sh": "echo \"$1\" >>ran\n", "towpath.yaml": job("upper, lower", ""), "other.txt": ""})
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"run", "--only", "uper"}, "did you mean upper"},
+		{[]string{"run", "--only", "upper", "--only", "quay"}, "quay"},
+		{[]string{"run", "--glob", "*.txt", "--only", "gone.txt", "--", "echo", "{}"}, "gone.txt"},
+		{[]string{"run", "--batch", "0"}, "--batch"},
+		{[]string{"run", "--retries", "-1"}, "--retries"},
+		{[]string{"logs", "--offset", "-5"}, "--offset"},
+	} {
+		if r := p.towpath(c.args...); r.code != 2 || !strings.Contains(r.stderr, c.want) || strings.Count(strings.TrimSpace(r.stderr), "\n") != 0 {
+			t.Errorf("%s: exit %d: %s", strings.Join(c.args, " "), r.code, r.stderr)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "ran")); err == nil {
+		t.Error("something ran")
+	}
+	counts(t, p.towpath("run", "--json", "--only", "lower", "--only", "lower"), 0, map[string]int{"passed": 1})
+	counts(t, p.towpath("run", "--json", "--glob", "*.txt", "--only", "other.txt", "--", "echo", "{}"), 0, map[string]int{"passed": 1})
+}

@@ -23,6 +23,9 @@ func newLogs(c *command) *cobra.Command {
 		Short: "Print the logs of a build, or of one atom",
 		Args:  atMost(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if offset < 0 || attempt < 0 {
+				return towpath.Errorf(towpath.CodeUsage, "--offset is %d and --attempt %d: neither can be below 0", offset, attempt)
+			}
 			r, err := c.openReader(cmd.Context())
 			if err != nil {
 				return err

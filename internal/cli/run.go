@@ -66,16 +66,9 @@ atoms are the lines of --atoms-from, or the files of --glob, or the lines of sta
 			if err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("retries") {
-				job.Retries.Failed = o.retries
-			}
-			if o.batch > 0 {
-				job = plan.WithBatch(job, towpath.Batch{Count: o.batch})
-			}
-			job.FailFast = job.FailFast || o.failFast
-			var only []towpath.Selection
-			for _, atom := range o.only {
-				only = append(only, towpath.Selection{Atom: atom})
+			job, only, err := o.override(cmd, job)
+			if err != nil {
+				return err
 			}
 			return c.runJob(cmd.Context(), job, only, o)
 		},
