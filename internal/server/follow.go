@@ -11,6 +11,9 @@ import (
 // pollEvery is how often a build that another process owns is looked at while somebody follows it.
 const pollEvery = 200 * time.Millisecond
 
+// ownerEvery is how often it is asked meanwhile whether that process still lives: one that was killed ends no build.
+const ownerEvery = time.Second
+
 // Events yields a build's events after the one numbered from, and if it goes on those to come, until its last.
 func (b builds) Events(ctx context.Context, n towpath.BuildNumber, from int64) iter.Seq2[towpath.NumberedEvent, error] {
 	next := from + 1
@@ -61,11 +64,12 @@ func (b builds) Log(ctx context.Context, n towpath.BuildNumber, q towpath.LogQue
 }
 
 // follow calls more again and again until the build has ended and more was called once after that, more says false, or
-// ctx ends.
+// ctx ends. A build whose owner was killed is ended as errored.
 func follow[T any](ctx context.Context, b builds, n towpath.BuildNumber, yield func(T, error) bool, more func() bool) {
 	var zero T
 	pause := time.NewTimer(0)
 	defer pause.Stop()
+	looked := time.Now() // for the build's owner, who is asked for less often than the build
 	for {
 		select {
 		case <-ctx.Done():
@@ -80,6 +84,15 @@ func follow[T any](ctx context.Context, b builds, n towpath.BuildNumber, yield f
 		}
 		if !more() || build.State.Final() {
 			return
+		}
+		if now := time.Now(); now.Sub(looked) >= ownerEvery {
+			looked = now
+			if !alive(b.stateDir, build.Owner) {
+				if err := settleOrphans(ctx, b.db, b.stateDir); err != nil {
+					yield(zero, err)
+					return
+				}
+			}
 		}
 		pause.Reset(pollEvery)
 	}

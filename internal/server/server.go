@@ -121,7 +121,9 @@ func (s *Server) Scratch() string { return s.owner.scratch }
 func (s *Server) Client() *client.Client { return client.New("http://towpath", s.memory.transport()) }
 
 // Settled waits until a build of this server has ended and nothing of it runs any more, its teardowns included.
-func (s *Server) Settled(ctx context.Context, n towpath.BuildNumber) error { return s.loop.Settled(ctx, n) }
+func (s *Server) Settled(ctx context.Context, n towpath.BuildNumber) error {
+	return s.loop.Settled(ctx, n)
+}
 
 // Dial connects an agent in this process.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
@@ -267,8 +269,9 @@ func (k sink) Logs(ctx context.Context, chunks []session.LogChunk) error {
 
 // builds answers the API's long questions from the store, and what is still to come from the loop.
 type builds struct {
-	db   *store.DB
-	live *dispatch.Loop // nil: builds of other processes only
+	db       *store.DB
+	live     *dispatch.Loop // nil: builds of other processes only
+	stateDir string         // where to ask for their owners
 }
 
 func (b builds) Atoms(ctx context.Context, n towpath.BuildNumber) iter.Seq2[towpath.AtomInfo, error] {
