@@ -3,6 +3,10 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -29,4 +33,44 @@ func TestWhoFollowsTheLogOfAKilledBuildIsTold(t *testing.T) {
 		t.Errorf("towpath logs -f of a killed build: %v, %v\n%s", err, ctx.Err(), out.String())
 	}
 	gone(t, marker)
+}
+
+// TestABuildIsNotWorseForItsGuardBeingKilled kills the process that would end a killed towpath's tests.
+func TestABuildIsNotWorseForItsGuardBeingKilled(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	wait, pid := p.started(`"atom_started"`, "run", "--json", "--", "sh", "-c", "until test -e go; do sleep 0.05; done")
+	if err := syscall.Kill(guardOf(t, pid), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.write("go", "")
+	if r := wait(); r.code != 0 {
+		t.Errorf("exit %d of a build that passed: %s", r.code, r.stderr)
+	}
+}
+
+// guardOf returns the process of a towpath that watches over its end.
+func guardOf(t *testing.T, pid int) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		cmdline, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(cmdline, []byte("__guard")) {
+			continue
+		}
+		status, err := os.ReadFile(filepath.Join(dir, "status"))
+		if err == nil && strings.Contains(string(status), "\nPPid:\t"+strconv.Itoa(pid)+"\n") {
+			guard, err := strconv.Atoi(filepath.Base(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return guard
+		}
+	}
+	t.Fatalf("towpath %d has no guard", pid)
+	return 0
 }
