@@ -227,10 +227,17 @@ func (r *run) kill(ctx context.Context) error {
 		r.leftovers = r.others()
 	}
 	deadline := time.Now().Add(killLimit)
+	calm := 0
 	for step := 5 * time.Millisecond; ; step = min(2*step, 100*time.Millisecond) {
 		r.tree.kill()
-		if r.gone(ctx, step) {
+		switch {
+		case !r.gone(ctx, step):
+			calm = 0
+		case calm == r.tree.doubt():
 			return nil
+		default:
+			calm++
+			continue
 		}
 		if time.Now().After(deadline) {
 			return r.undead()

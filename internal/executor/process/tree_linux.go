@@ -73,6 +73,15 @@ func (tr *tree) empty() bool {
 	return len(theChildren.orphans(tr)) == 0
 }
 
+// doubt is how many further looks it takes to believe that the tree is empty. A cgroup knows; a look through the list of
+// processes misses one whose parent forks it and ends while the list is read.
+func (tr *tree) doubt() int {
+	if tr.group != nil {
+		return 0
+	}
+	return 3
+}
+
 // members lists the living processes of the tree.
 func (tr *tree) members() []executor.Process {
 	var ps []executor.Process
