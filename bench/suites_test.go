@@ -114,7 +114,7 @@ func BenchmarkPytest(b *testing.B) {
 }
 
 // goPackages are the packages of this repository whose tests are run: they start no Towpath and measure no time.
-var goPackages = []string{"internal/dispatch", "internal/plan", "internal/report", "internal/session", "internal/store", "internal/wire"}
+var goPackages = []string{"internal/agent", "internal/dispatch", "internal/plan", "internal/report", "internal/sched", "internal/session", "internal/store", "internal/wire"}
 
 // goModule copies this module without the tests of other packages, so that a run of all of it does not run itself.
 func goModule(b *testing.B) string {
