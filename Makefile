@@ -32,13 +32,13 @@ bin/heldcall: $(wildcard tools/heldcall/*.go tools/cmd/heldcall/*.go)
 	cd tools && go build -o ../$@ ./cmd/heldcall
 
 test: build ## everything that this machine can test; installs what it may
-	. scripts/test-deps && go test $(PKGS)
+	. scripts/test-deps && go test -timeout 30m $(PKGS)
 
 race: ## the packages in which goroutines meet, under the race detector
-	go test -race $(RACE)
+	go test -race -timeout 30m $(RACE)
 
 e2e: build ## the whole program against real projects
-	. scripts/test-deps && go test ./e2e/...
+	. scripts/test-deps && go test -timeout 30m ./e2e/...
 
 gostd: ## the Go standard library's tests, by towpath and by go test: many minutes
 	TOWPATH_TEST_GOSTD=all go test ./e2e/... -run StandardLibrary -v -timeout 60m

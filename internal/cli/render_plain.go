@@ -151,8 +151,11 @@ func (p paint) summary(t *tracker, b towpath.BuildInfo, slots int) string {
 			s.WriteString(" on " + plural(slots, "slot"))
 		}
 		s.WriteString(": " + short(b.LowerBound))
-		if over := float64(took-b.LowerBound) / float64(b.LowerBound) * 100; over >= 0 {
-			fmt.Fprintf(&s, ", this build took %.0f %% more", over)
+		switch over := took - b.LowerBound; {
+		case over > b.LowerBound: // what it took beside its atoms, as to list and compile them, outweighs them
+			fmt.Fprintf(&s, ", this build took %s more", short(over))
+		case over >= 0:
+			fmt.Fprintf(&s, ", this build took %.0f %% more", float64(over)/float64(b.LowerBound)*100)
 		}
 		if b.Floor != "" {
 			fmt.Fprintf(&s, "; the floor is %s: no more slots would make it shorter", oneLine(b.Floor, 200))
