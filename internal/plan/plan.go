@@ -79,34 +79,37 @@ func read(fsys fs.FS, base, name string) ([]byte, error) {
 			Message: name + " cannot be read: name a file of this directory or below it",
 		}
 	}
-	f, err := fsys.Open(clean)
+	info, err := fs.Stat(fsys, clean) // before it is opened: a pipe without a writer would hold us up for ever
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, missing(fsys, clean, path.Clean(name))
-	case errors.Is(err, fs.ErrPermission):
-		return nil, &towpath.Error{
-			Code: towpath.CodeConfig, Err: err,
-			Message: name + " cannot be read: permission denied; make it readable for this user",
-		}
 	case err != nil:
-		return nil, unreadable(name, err)
-	}
-	defer f.Close() //nolint:errcheck // opened for reading: nothing can be lost
-	info, err := f.Stat()
-	if err != nil {
-		return nil, unreadable(name, err)
-	}
-	if info.IsDir() {
+		return nil, explainRead(name, err)
+	case info.IsDir():
 		return nil, towpath.Errorf(towpath.CodeConfig, "%s is a directory: it must be a file", name)
-	}
-	if !info.Mode().IsRegular() {
+	case !info.Mode().IsRegular():
 		return nil, towpath.Errorf(towpath.CodeConfig, "%s is not a regular file", name)
 	}
+	f, err := fsys.Open(clean)
+	if err != nil {
+		return nil, explainRead(name, err)
+	}
+	defer f.Close() //nolint:errcheck // opened for reading: nothing can be lost
 	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
 	if err != nil {
 		return nil, unreadable(name, err)
 	}
 	return data, nil
+}
+
+func explainRead(name string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return &towpath.Error{
+			Code: towpath.CodeConfig, Err: err,
+			Message: name + " cannot be read: permission denied; make it readable for this user",
+		}
+	}
+	return unreadable(name, err)
 }
 
 // missing says that there is no such file, and names the one that was probably meant to be it.
