@@ -101,7 +101,7 @@ func stamp(b *testing.B, cmd *exec.Cmd, file string) (first, end float64) {
 		b.Fatal(err)
 	}
 	first = math.Inf(1)
-	for _, word := range strings.Fields(string(text)) {
+	for word := range strings.FieldsSeq(string(text)) {
 		at, err := strconv.ParseFloat(strings.Replace(word, ",", ".", 1), 64)
 		if err != nil {
 			b.Fatal(err)

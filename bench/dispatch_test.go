@@ -64,8 +64,10 @@ func (a *idleAgent) run(ctx context.Context) error {
 		}
 		for _, u := range o.Units {
 			ins = append(ins, towpath.AtomBegan{Session: o.Session, Attempt: o.Attempt, Atom: u.Atom, Part: u.Part})
-			ins = append(ins, towpath.AtomDone{Session: o.Session, Attempt: o.Attempt, Atom: u.Atom, Part: u.Part,
-				Report: towpath.AtomReport{Outcome: towpath.OutcomePassed, Duration: time.Millisecond}})
+			ins = append(ins, towpath.AtomDone{
+				Session: o.Session, Attempt: o.Attempt, Atom: u.Atom, Part: u.Part,
+				Report: towpath.AtomReport{Outcome: towpath.OutcomePassed, Duration: time.Millisecond},
+			})
 		}
 		ins = append(ins, towpath.Done{Session: o.Session, Attempt: o.Attempt, Outcome: towpath.OutcomePassed})
 		for _, err := range a.loop.Inputs(ctx, ins) {
@@ -260,7 +262,7 @@ func (a *idleAgent) chat(b *testing.B, printers int) *atomic.Int64 {
 			for at := int64(0); ; at += int64(len(data)) {
 				err := a.loop.Logs(ctx, "chatty", []store.LogChunk{{Attempt: o.Attempt, Offset: at, Data: data}})
 				if ctx.Err() != nil {
-					return nil
+					return nil //nolint:nilerr // that is how it ends
 				}
 				if err != nil {
 					return err

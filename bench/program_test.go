@@ -44,7 +44,7 @@ func withBuilt(run func() int) (code int, err error) {
 
 var buildTowpath = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built, "towpath")
-	out, err := exec.Command("go", "build", "-o", path, "../cmd/towpath").CombinedOutput() //nolint:noctx // a build has no limit here
+	out, err := exec.Command("go", "build", "-o", path, "../cmd/towpath").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build towpath: %w: %s", err, out)
 	}
@@ -65,7 +65,7 @@ func newProgram(tb testing.TB, dir string) program {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	state, err := os.MkdirTemp("", "towpath-bench-state-") // short: sockets in it have a limit
+	state, err := os.MkdirTemp("", "towpath-bench-state-") //nolint:usetesting // short: sockets in it have a limit
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func TestMakeTargetsAreAtomsWithTheResultsThatMakeGives(t *testing.T) {
 			p.replace("levels.tsv", "2.4", "0.4")
 		}
 		passed, failed := 0, 0
-		for _, target := range strings.Fields(p.native(0, "make", "-s", "list").stdout) {
+		for target := range strings.FieldsSeq(p.native(0, "make", "-s", "list").stdout) {
 			if p.native(-1, "make", "-s", target).code == 0 {
 				passed++
 			} else {

@@ -289,8 +289,8 @@ func TestAReportThatIsNotAcceptedLeavesNoCases(t *testing.T) {
 	if err := w.loop.Call(t.Context(), stranger); err == nil {
 		t.Error("a report of another session was accepted")
 	}
-	for range w.db.Cases(t.Context(), n, -1) {
-		t.Error("it left a case")
+	for c, err := range w.db.Cases(t.Context(), n, -1) {
+		t.Errorf("it left case %v, %v", c, err)
 	}
 	w.must(w.loop.Call(t.Context(), done))
 	w.must(w.loop.Call(t.Context(), ins[3]))

@@ -195,8 +195,7 @@ func (l *Loop) send(cmd towpath.Command) {
 
 // unavailable makes an error of the store one that callers may try again after.
 func unavailable(err error) error {
-	var e *towpath.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*towpath.Error](err); ok {
 		return &towpath.Error{Code: towpath.CodeUnavailable, Message: e.Message, Err: err}
 	}
 	return &towpath.Error{Code: towpath.CodeUnavailable, Message: "the store does not take what is to be remembered; the log says why", Err: err}

@@ -68,7 +68,6 @@ type eventReading struct {
 type fileLog struct {
 	began     bool
 	ended     bool
-	told      bool
 	state     string
 	ms        float64
 	fault     string // why the file as a whole failed: one line

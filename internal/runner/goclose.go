@@ -87,13 +87,14 @@ func (r *goReading) judge(unit int, unrun map[string][]string, end Ended) towpat
 	ran := make(map[string]bool)
 	for _, name := range r.packages[unit] {
 		p := r.seen[name]
-		outcome, reason := r.outcome(name, unit, end)
+		outcome, reason := r.outcome(name, end)
 		switch outcome {
 		case towpath.OutcomePassed:
 		case towpath.OutcomeSkipped:
 			skipped++
 		case towpath.OutcomeFailed:
 			failed++
+		default: // the rank decides
 		}
 		if rank(outcome) > rank(one.Outcome) {
 			one.Outcome = outcome
@@ -169,7 +170,7 @@ func (r *goReading) missing(unit int, ran map[string]bool) string {
 }
 
 // outcome is what one package came to, and why if it did not pass.
-func (r *goReading) outcome(name string, unit int, end Ended) (towpath.Outcome, string) {
+func (r *goReading) outcome(name string, end Ended) (towpath.Outcome, string) {
 	p := r.seen[name]
 	if p != nil && p.closed && p.result.Ended {
 		if p.result.Outcome == towpath.OutcomePassed && len(p.cases) == 0 {
@@ -222,9 +223,10 @@ func (r *goReading) broken() int {
 	return n
 }
 
-// unrun lists the tests of a unit's packages that exist and never began, for packages that ended in their middle.
+// unrun lists the tests of a unit's packages that exist, were to run and never began, for packages that ended in their
+// middle.
 func (r *goReading) unrun(ctx context.Context, unit int, end Ended) map[string][]string {
-	if end.Stopped != "" || r.selected || r.part != nil || r.command.narrowed() || r.spec.Exec == nil {
+	if end.Stopped != "" || r.part != nil || r.command.narrowed() || r.spec.Exec == nil {
 		return nil
 	}
 	unrun := make(map[string][]string)
@@ -242,12 +244,20 @@ func (r *goReading) unrun(ctx context.Context, unit int, end Ended) map[string][
 		}
 		for line := range strings.Lines(string(out)) {
 			test := strings.TrimSpace(line)
-			if !slices.Contains(p.began, test) && isGoTest(test) {
+			if !slices.Contains(p.began, test) && isGoTest(test) && r.wanted(unit, test) {
 				unrun[name] = append(unrun[name], test)
 			}
 		}
 	}
 	return unrun
+}
+
+// wanted says whether a top-level test was to run: all of them, or those that the unit's cases are or lie below.
+func (r *goReading) wanted(unit int, test string) bool {
+	return !r.selected || slices.ContainsFunc(r.spec.Units[unit].Cases, func(c string) bool {
+		top, _, _ := strings.Cut(c, "/")
+		return top == test
+	})
 }
 
 // isGoTest tells a name in a list from a benchmark's and from the summary line.

@@ -43,23 +43,23 @@ func (n notSplit) Close(_ context.Context, end Ended) (map[int]towpath.AtomRepor
 	return map[int]towpath.AtomReport{0: {Outcome: n.outcome, Reason: n.reason}}, nil
 }
 
-// errNotSplit says why a package cannot be run in parts.
-type errNotSplit string
+// notSplitError says why a package cannot be run in parts.
+type notSplitError string
 
-func (e errNotSplit) Error() string { return string(e) }
+func (e notSplitError) Error() string { return string(e) }
 
-// errBuild says why a package cannot be compiled, or what vet has against it.
-type errBuild string
+// buildError says why a package cannot be compiled, or what vet has against it.
+type buildError string
 
-func (e errBuild) Error() string { return string(e) }
+func (e buildError) Error() string { return string(e) }
 
 // beginPart runs a share of one package's tests with a test binary that is compiled once per session.
 func beginPart(ctx context.Context, s Spec, g goCommand, simple bool) (Command, Reading, error) {
 	c, r, err := goPartCommand(ctx, s, g, simple)
-	if no := errNotSplit(""); errors.As(err, &no) {
+	if no := notSplitError(""); errors.As(err, &no) {
 		return Command{Argv: []string{"true"}, Dir: s.Base.Dir}, notSplit{towpath.OutcomeNotSplit, string(no)}, nil
 	}
-	if no := errBuild(""); errors.As(err, &no) {
+	if no := buildError(""); errors.As(err, &no) {
 		return Command{Argv: []string{"true"}, Dir: s.Base.Dir}, notSplit{towpath.OutcomeFailed, string(no)}, nil
 	}
 	return c, r, err
@@ -67,7 +67,7 @@ func beginPart(ctx context.Context, s Spec, g goCommand, simple bool) (Command, 
 
 func goPartCommand(ctx context.Context, s Spec, g goCommand, simple bool) (Command, Reading, error) {
 	if !simple {
-		return Command{}, nil, errNotSplit(`run is not a plain go test … "$@"`)
+		return Command{}, nil, notSplitError(`run is not a plain go test … "$@"`)
 	}
 	flags, err := g.splitFlags()
 	if err != nil {
@@ -168,12 +168,12 @@ func (g goCommand) splitFlags() (goSplitFlags, error) {
 		case "count", "cpu", "parallel", "timeout", "shuffle":
 			f.timeout = f.timeout || name == "timeout"
 		default:
-			return f, errNotSplit("run has " + w + ", which cannot be divided")
+			return f, notSplitError("run has " + w + ", which cannot be divided")
 		}
 		take := []string{w}
 		if !isBool && !strings.Contains(w, "=") {
 			if i++; i >= len(words) {
-				return f, errNotSplit("run ends with " + w + " without a value")
+				return f, notSplitError("run ends with " + w + " without a value")
 			}
 			take = append(take, words[i])
 		}
@@ -212,10 +212,10 @@ func goPackageOf(ctx context.Context, s Spec, g goCommand) (goListed, error) {
 	var pkg goListed
 	d := json.NewDecoder(bytes.NewReader(out))
 	if err := d.Decode(&pkg); err != nil || exit != 0 || pkg.Error != nil || pkg.Dir == "" {
-		return goListed{}, errNotSplit("go list cannot say what the package is: " + lastLine(string(stderr)))
+		return goListed{}, notSplitError("go list cannot say what the package is: " + lastLine(string(stderr)))
 	}
 	if d.More() {
-		return goListed{}, errNotSplit(s.Units[0].Name + " is several packages")
+		return goListed{}, notSplitError(s.Units[0].Name + " is several packages")
 	}
 	return pkg, nil
 }
@@ -226,11 +226,11 @@ func (p goListed) refuseTestMain() error {
 	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 		f, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
-			return errBuild("build failed: " + firstLine(err.Error()))
+			return buildError("build failed: " + firstLine(err.Error()))
 		}
 		for _, decl := range f.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "TestMain" {
-				return errNotSplit("the package has a TestMain, which would run in each part (split: true allows it)")
+				return notSplitError("the package has a TestMain, which would run in each part (split: true allows it)")
 			}
 		}
 	}
@@ -259,10 +259,10 @@ func compileOnce(ctx context.Context, s Spec, g goCommand, flags goSplitFlags, p
 		return "", fmt.Errorf("compile the tests of %s: %w", pkg.ImportPath, err)
 	}
 	if exit != 0 {
-		return "", errBuild("build failed: " + firstLine(withoutComments(string(stderr))))
+		return "", buildError("build failed: " + firstLine(withoutComments(string(stderr))))
 	}
 	if _, err := os.Stat(binary); err != nil {
-		return "", errNotSplit("the package has no tests")
+		return "", notSplitError("the package has no tests")
 	}
 	return binary, nil
 }

@@ -188,8 +188,7 @@ func (g rig) run(r Runner, kind towpath.ReportKind, text string, list []towpath.
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
 			err := cmd.Run()
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 				return out.Bytes(), errs.Bytes(), exit.ExitCode(), nil
 			}
 			return out.Bytes(), errs.Bytes(), 0, err

@@ -209,8 +209,10 @@ func (s *State) applySubmitted(e towpath.Event, body towpath.BuildSubmitted) err
 		return fmt.Errorf("apply %T: build %d exists", body, e.Build)
 	}
 	job := body.Job
-	b := &build{number: e.Build, job: &job, state: towpath.BuildListing, since: e.At, deadline: body.Deadline,
-		flawed: s.bug}
+	b := &build{
+		number: e.Build, job: &job, state: towpath.BuildListing, since: e.At, deadline: body.Deadline,
+		flawed: s.bug,
+	}
 	s.builds[e.Build] = b
 	i, _ := slices.BinarySearchFunc(s.live, b, func(x, y *build) int { return int(x.number - y.number) })
 	s.live = slices.Insert(s.live, i, b)

@@ -125,9 +125,7 @@ func (s *State) hello(now time.Time, in towpath.Hello) error {
 	if in.Session == "" || in.Slots < 1 {
 		return towpath.Errorf(towpath.CodeUsage, "agent %q said hello with session %q and %d slots; it needs an id and at least one slot", in.Agent, in.Session, in.Slots)
 	}
-	s.emit(now, 0, towpath.SessionOpened{
-		Session: in.Session, Agent: in.Agent, Slots: in.Slots, Labels: in.Labels, Speed: in.Speed, Class: in.Class,
-	})
+	s.emit(now, 0, towpath.SessionOpened(in))
 	if x := s.sessions[in.Session]; x != nil {
 		x.hear(now.Add(s.cfg.Lease))
 	}

@@ -19,7 +19,8 @@ func (db *DB) LimitPages(ctx context.Context, pages int) error {
 func (db *DB) Pages(t interface {
 	Context() context.Context
 	Fatal(args ...any)
-}) (pages int) {
+},
+) (pages int) {
 	if err := db.each(t.Context(), "PRAGMA page_count", nil, func(s scanner) error { return s.Scan(&pages) }); err != nil {
 		t.Fatal(err)
 	}

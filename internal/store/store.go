@@ -113,7 +113,7 @@ const busyPause = time.Millisecond
 
 // tx is the writer's connection in a transaction.
 type tx struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // of the one transaction that it is
 	db  *DB
 }
 
@@ -196,7 +196,7 @@ func (t *tx) exec(query string, args ...any) error {
 }
 
 func (t *tx) execCount(query string, args ...any) (sql.Result, error) {
-	s, err := t.stmt(query)
+	s, err := t.stmt(query) //nolint:sqlclosecheck // closeAll does
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (t *tx) execCount(query string, args ...any) (sql.Result, error) {
 
 // each reads all rows of a query. f must not use t.
 func (t *tx) each(query string, args []any, f func(scanner) error) error {
-	s, err := t.stmt(query)
+	s, err := t.stmt(query) //nolint:sqlclosecheck // closeAll does
 	if err != nil {
 		return err
 	}

@@ -33,5 +33,7 @@ func open(t *testing.T, path string) *store.DB {
 
 func TestSQLiteDoesWhatEveryStoreMust(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Store { return open(t, filepath.Join(t.TempDir(), "towpath.db")) })
+	storetest.Run(t, func(t *testing.T) storetest.Store { //nolint:thelper // it fails as the test does
+		return open(t, filepath.Join(t.TempDir(), "towpath.db"))
+	})
 }

@@ -40,8 +40,6 @@ type proc struct {
 	stopped bool
 	ended   bool
 	stuck   bool // it does not die
-	kills   bool
-	gen     int // of its plan: a stop voids the rest
 }
 
 func (w *world) join(a *agent) {

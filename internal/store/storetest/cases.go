@@ -64,7 +64,7 @@ func testParts(f *fixture) {
 	f.register()
 	n := f.submit(towpath.Job{}, "a")
 	f.commit(n, towpath.AtomSplit{Atom: 0, Parts: []towpath.Part{{Index: 0, Of: 2}, {Index: 1, Of: 2, Rest: true}}})
-	one, two := f.offer(n, part(0, 1)...), f.offer(n, part(0, 2)...)
+	one, two := f.offer(n, part(1)...), f.offer(n, part(2)...)
 	f.report(n, one, towpath.Unit{Part: 1}, towpath.AtomReport{Outcome: towpath.OutcomePassed}, kase("TestOne", towpath.CasePassed))
 	f.commit(n, ended(one))
 	f.same("one part still runs", f.states(n), []towpath.AtomState{towpath.AtomRunning})

@@ -91,7 +91,7 @@ func testSplitDurations(f *fixture) {
 
 	n = f.submit(job, "a")
 	f.commit(n, towpath.AtomSplit{Atom: 0, Parts: []towpath.Part{{Index: 0, Of: 2}, {Index: 1, Of: 2, Rest: true}}})
-	one, two := f.offer(n, part(0, 1)...), f.offer(n, part(0, 2)...)
+	one, two := f.offer(n, part(1)...), f.offer(n, part(2)...)
 	f.report(n, one, towpath.Unit{Part: 1}, towpath.AtomReport{Outcome: towpath.OutcomePassed, Duration: 5 * time.Second}, timed("TestOne", 5*time.Second))
 	f.report(n, two, towpath.Unit{Part: 2}, towpath.AtomReport{Outcome: towpath.OutcomePassed, Duration: 3 * time.Second}, timed("TestTwo", 2*time.Second))
 	f.commit(n, ended(one), ended(two), towpath.AtomFinished{Atom: 0, State: towpath.AtomPassed, Verdict: two})

@@ -146,8 +146,9 @@ func whole(atoms ...int) []towpath.OfferedUnit {
 	return units
 }
 
-func part(atom, number int) []towpath.OfferedUnit {
-	return []towpath.OfferedUnit{{Unit: towpath.Unit{Atom: atom, Part: number}}}
+// part is a part of the first atom.
+func part(number int) []towpath.OfferedUnit {
+	return []towpath.OfferedUnit{{Unit: towpath.Unit{Part: number}}}
 }
 
 // offer begins an attempt.
