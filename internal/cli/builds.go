@@ -213,7 +213,11 @@ func (c *command) showHistory(ctx context.Context, r *client.Client, n towpath.B
 		}
 		found = true
 		if c.json {
-			j.print(object{"type": "history", "atom": atom, "name": kase, "build": h.Build, "time": h.At, "state": h.State, "duration_s": h.Duration.Seconds()})
+			o := object{"type": "history", "atom": atom, "name": kase, "build": h.Build, "time": h.At, "state": h.State, "duration_s": h.Duration.Seconds()}
+			if h.Message != "" {
+				o["message"] = h.Message
+			}
+			j.print(o)
 			continue
 		}
 		fmt.Fprintf(c.out, "build %-6d %s  %-11s %8s  %s\n", h.Build, h.At.Local().Format("2006-01-02 15:04"), h.State, short(h.Duration), oneLine(h.Message, 100))

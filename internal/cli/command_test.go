@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
 	"github.com/towpath/towpath"
 )
@@ -155,5 +156,29 @@ func TestALogPrintedAsJSONSplitsNoCharacter(t *testing.T) {
 	got := w.join(towpath.LogPiece{Attempt: 1, Offset: 10, Gap: 7, Data: []byte("b")})
 	if len(got) != 2 || string(got[0].Data) != "\xe2\x82" || got[0].Offset != 1 {
 		t.Errorf("before a gap: %v, want what was held back", got)
+	}
+}
+
+func TestEveryFlagIsDocumented(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := newRoot(&command{getenv: env(nil)})
+	for _, cmd := range append(root.Commands(), root) {
+		if cmd.Name() == "help" || cmd.Name() == "completion" { // cobra's own
+			continue
+		}
+		if cmd != root && !strings.Contains(string(doc), "`towpath "+cmd.Name()) {
+			t.Errorf("docs/cli.md does not name towpath %s", cmd.Name())
+		}
+		check := func(f *pflag.Flag) {
+			if f.Name != "help" && !strings.Contains(string(doc), "--"+f.Name) && !strings.Contains(string(doc), "`-"+f.Shorthand+" ") {
+				t.Errorf("docs/cli.md does not name --%s of %s", f.Name, cmd.CommandPath())
+			}
+		}
+		cmd.Flags().VisitAll(check)
+		cmd.PersistentFlags().VisitAll(check)
 	}
 }
