@@ -67,3 +67,32 @@ func TestABuildGoesFromListingToItsEnd(t *testing.T) {
 		t.Error("the build is not wound down")
 	}
 }
+
+// TestReportsInTheWorkspaceAreWrittenByOneAttemptAtATime holds that the others wait before they are offered: waiting on the
+// agent took from their own time, so that on a wide host sound atoms ran past their limits.
+func TestReportsInTheWorkspaceAreWrittenByOneAttemptAtATime(t *testing.T) {
+	t.Parallel()
+	for glob, want := range map[string]int{"out/*.xml": 1, "": 4} {
+		ids := 0
+		s := sched.New(sched.Config{NewID: func() string { ids++; return fmt.Sprint("a", ids) }})
+		if _, err := s.Step(t0, towpath.Hello{Session: "s", Agent: "w", Slots: 4}); err != nil {
+			t.Fatal(err)
+		}
+		out, err := s.Step(t0, towpath.Submit{Build: 1, Job: towpath.Job{
+			Atoms: towpath.AtomSource{List: []string{"a", "b", "c", "d", "e"}}, Run: "run", Batch: towpath.Batch{Count: 1},
+			Report: towpath.Report{Kind: towpath.ReportJUnit, Glob: glob},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		offered := 0
+		for _, e := range out {
+			if _, ok := e.Body.(towpath.AttemptOffered); ok {
+				offered++
+			}
+		}
+		if offered != want {
+			t.Errorf("glob %q: %d attempts were offered to 4 slots, want %d", glob, offered, want)
+		}
+	}
+}

@@ -172,6 +172,16 @@ func (b *build) unbind(x *session) {
 	b.bindings = slices.DeleteFunc(b.bindings, func(g *binding) bool { return g.sess == x })
 }
 
+// perAgent is how many attempts of the build a session may run at once; 0: no bound. Report files that a glob finds in the
+// workspace are told apart by when they were written only, so that their attempts run one after the other there: the next
+// waits here, where its time has not begun, and not on the agent, where it has.
+func (b *build) perAgent() int {
+	if r := b.job.Report; r.Kind == towpath.ReportJUnit && r.Glob != "" {
+		return 1
+	}
+	return b.job.Parallel.PerAgent
+}
+
 // recount finds which sessions are usable. It follows every change of a session or of a setup.
 func (s *State) recount(at time.Time, b *build) {
 	if b.state.Final() {
@@ -184,7 +194,7 @@ func (s *State) recount(at time.Time, b *build) {
 		}
 		b.matching++
 		w := g.sess.slots / b.slots()
-		if n := b.job.Parallel.PerAgent; n > 0 {
+		if n := b.perAgent(); n > 0 {
 			w = min(w, n)
 		}
 		b.width += w

@@ -163,7 +163,7 @@ func (b *build) checkIdle(now time.Time, any, suspects bool) error {
 		}
 		switch {
 		case x.draining, now.Before(x.aside), !x.carries(b.job.Labels), x.slots-used < b.slots(),
-			b.job.Parallel.PerAgent > 0 && g.runs >= b.job.Parallel.PerAgent,
+			b.perAgent() > 0 && g.runs >= b.perAgent(),
 			b.job.Setup != "" && g.setup != setupDone,
 			!any && x.suspects > 0:
 			continue

@@ -79,7 +79,7 @@ func (s *State) wants(b *build, x *session) towpath.AttemptKind {
 	if s.bug == bugParallel {
 		most++
 	}
-	if b.job.Parallel.Max > 0 && b.runs >= most || b.job.Parallel.PerAgent > 0 && g.runs >= b.job.Parallel.PerAgent {
+	if b.job.Parallel.Max > 0 && b.runs >= most || b.perAgent() > 0 && g.runs >= b.perAgent() {
 		return ""
 	}
 	if b.job.Setup != "" && g.setup != setupDone {
@@ -175,7 +175,7 @@ func (s *State) spare(now time.Time, b *build) int {
 			continue
 		}
 		room := x.free() / b.slots()
-		if p := b.job.Parallel.PerAgent; p > 0 {
+		if p := b.perAgent(); p > 0 {
 			room = min(room, p-g.runs)
 		}
 		n += max(0, room)
