@@ -13,19 +13,6 @@ type Case struct {
 	Detail   string        `json:"detail,omitempty"`  // the failure's text or the case's output, bounded
 }
 
-// Counts counts cases or atoms by their one column each.
-type Counts struct {
-	Total       int `json:"total"`
-	Passed      int `json:"passed"`
-	Failed      int `json:"failed"`
-	Flaky       int `json:"flaky"`
-	Lost        int `json:"lost"`
-	Skipped     int `json:"skipped"`
-	Canceled    int `json:"canceled"`
-	Quarantined int `json:"quarantined"`
-	Unfinished  int `json:"unfinished"` // cases only
-}
-
 // AtomReport is what one attempt says of one atom. Only a report that was accepted has an effect.
 type AtomReport struct {
 	Outcome  Outcome       `json:"outcome"`

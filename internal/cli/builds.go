@@ -83,7 +83,7 @@ func (c *command) printBuilds(builds []towpath.BuildInfo) error {
 		if !b.Finished.IsZero() {
 			took = b.Finished.Sub(b.Started)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", b.Number, b.State, b.Job, finished(b.Atoms), b.Atoms.Total,
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", b.Number, b.State, b.Job, b.Atoms.Finished(), b.Atoms.Total,
 			b.Started.Local().Format("2006-01-02 15:04:05"), short(took), oneLine(b.Reason, 100))
 	}
 	return w.Flush()

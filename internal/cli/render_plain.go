@@ -44,7 +44,7 @@ func (p *plain) tick(t *tracker, now time.Time) {
 		return
 	}
 	p.said = now
-	fmt.Fprintf(p.out, "build %d: %d of %d atoms%s", t.build, t.finished(), t.counts.Total, p.paint.badCounts(t.counts))
+	fmt.Fprintf(p.out, "build %d: %d of %d atoms%s", t.build, t.counts.Finished(), t.counts.Total, p.paint.badCounts(t.counts))
 	if left, ok := t.left(now, p.slots); ok {
 		fmt.Fprintf(p.out, ", about %s left", short(left))
 	}

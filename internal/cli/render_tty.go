@@ -85,7 +85,7 @@ func (l *live) block(t *tracker, now time.Time, width int) []string {
 	case !t.listed:
 		head += "listing"
 	default:
-		head += bar(t.finished(), t.counts.Total, 20) + fmt.Sprintf(" %d/%d", t.finished(), t.counts.Total)
+		head += bar(t.counts.Finished(), t.counts.Total, 20) + fmt.Sprintf(" %d/%d", t.counts.Finished(), t.counts.Total)
 	}
 	if left, ok := t.left(now, l.slots); ok && t.listed {
 		head += ", about " + short(left) + " left"

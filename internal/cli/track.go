@@ -99,7 +99,7 @@ func (t *tracker) apply(e towpath.Event) {
 	case towpath.AtomFinished:
 		if a := t.atom(b.Atom); a != nil {
 			a.state, a.reason, a.verdict = b.State, b.Reason, b.Verdict
-			t.count(b.State)
+			t.counts.AddAtom(b.State)
 		}
 	case towpath.BuildFinished:
 		t.finish, t.finishAt = &b, e.At
@@ -111,33 +111,6 @@ func (t *tracker) atom(i int) *trackedAtom {
 		return nil
 	}
 	return &t.atoms[i]
-}
-
-func (t *tracker) count(s towpath.AtomState) {
-	switch s {
-	case towpath.AtomPassed:
-		t.counts.Passed++
-	case towpath.AtomFailed:
-		t.counts.Failed++
-	case towpath.AtomFlaky:
-		t.counts.Flaky++
-	case towpath.AtomLost:
-		t.counts.Lost++
-	case towpath.AtomSkipped:
-		t.counts.Skipped++
-	case towpath.AtomCanceled:
-		t.counts.Canceled++
-	case towpath.AtomQuarantined:
-		t.counts.Quarantined++
-	case towpath.AtomPending, towpath.AtomRunning:
-	}
-}
-
-// finished counts the atoms that have their result.
-func (t *tracker) finished() int { return finished(t.counts) }
-
-func finished(c towpath.Counts) int {
-	return c.Passed + c.Failed + c.Flaky + c.Lost + c.Skipped + c.Canceled + c.Quarantined
 }
 
 // activity is one thing that runs now.

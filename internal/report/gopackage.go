@@ -262,7 +262,7 @@ func (p *goPackage) give(k towpath.Case) {
 		}
 		p.failed = append(p.failed, k.Select)
 	}
-	Count(&p.res.Counts, k.State)
+	p.res.Counts.AddCase(k.State)
 	if p.events.Case != nil {
 		p.events.Case(p.res.Name, k)
 	}

@@ -68,23 +68,7 @@ func (m Merged) AtomCounts() towpath.Counts {
 	var c towpath.Counts
 	for i := range m.Atoms {
 		c.Total++
-		switch m.Atoms[i].State {
-		case towpath.AtomPassed:
-			c.Passed++
-		case towpath.AtomFailed:
-			c.Failed++
-		case towpath.AtomFlaky:
-			c.Flaky++
-		case towpath.AtomLost:
-			c.Lost++
-		case towpath.AtomSkipped:
-			c.Skipped++
-		case towpath.AtomCanceled:
-			c.Canceled++
-		case towpath.AtomQuarantined:
-			c.Quarantined++
-		case towpath.AtomPending, towpath.AtomRunning:
-		}
+		c.AddAtom(m.Atoms[i].State)
 	}
 	return c
 }
@@ -100,6 +84,6 @@ func (m Merged) CaseCounts() towpath.Counts {
 
 func (a *MergedAtom) count(c *towpath.Counts) {
 	for i := range a.Cases {
-		Count(c, a.Cases[i].State)
+		c.AddCase(a.Cases[i].State)
 	}
 }

@@ -330,7 +330,7 @@ func (t *TAP) give(level *tapLevel, k towpath.Case) {
 		}
 	}
 	k.Name = t.names.Unique(k.Name)
-	Count(&t.res.Counts, k.State)
+	t.res.Counts.AddCase(k.State)
 	if t.kase != nil {
 		t.kase(k)
 	}

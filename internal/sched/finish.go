@@ -150,22 +150,8 @@ func (b *build) result() verdict {
 func (b *build) tally() towpath.Counts {
 	n := towpath.Counts{Total: len(b.atoms)}
 	for _, a := range b.atoms {
-		switch a.state {
-		case towpath.AtomPassed:
-			n.Passed++
-		case towpath.AtomFailed:
-			n.Failed++
-		case towpath.AtomFlaky:
-			n.Flaky++
-		case towpath.AtomLost:
-			n.Lost++
-		case towpath.AtomSkipped:
-			n.Skipped++
-		case towpath.AtomCanceled:
-			n.Canceled++
-		case towpath.AtomQuarantined:
-			n.Quarantined++
-		case towpath.AtomPending, towpath.AtomRunning:
+		n.AddAtom(a.state)
+		if !a.state.Final() {
 			n.Unfinished++
 		}
 	}

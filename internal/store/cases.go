@@ -57,7 +57,7 @@ func (t *tx) countCases(b *liveBuild, i int, a *liveAtom) error {
 	var counts towpath.Counts
 	standing := a.work.standing()
 	for _, r := range standing {
-		addCounts(&counts, r.Counts)
+		counts.Add(r.Counts)
 	}
 	// Only where cases were reported more than once, or some failed and may be in quarantine, is it worth reading them.
 	if len(standing) != len(a.work.Reports) || len(b.quarantine) > 0 && counts.Failed+counts.Unfinished > 0 {
@@ -72,41 +72,11 @@ func (t *tx) countCases(b *liveBuild, i int, a *liveAtom) error {
 			return err
 		}
 		for _, c := range mergeCases(reports, quarantine{b.quarantine, a.name, b.started}) {
-			countCase(&counts, c.State)
+			counts.AddCase(c.State)
 		}
 	}
-	addCounts(&b.cases, counts)
+	b.cases.Add(counts)
 	return nil
-}
-
-func addCounts(sum *towpath.Counts, c towpath.Counts) {
-	sum.Total += c.Total
-	sum.Passed += c.Passed
-	sum.Failed += c.Failed
-	sum.Flaky += c.Flaky
-	sum.Lost += c.Lost
-	sum.Skipped += c.Skipped
-	sum.Canceled += c.Canceled
-	sum.Quarantined += c.Quarantined
-	sum.Unfinished += c.Unfinished
-}
-
-func countCase(c *towpath.Counts, s towpath.CaseState) {
-	c.Total++
-	switch s {
-	case towpath.CasePassed:
-		c.Passed++
-	case towpath.CaseFailed:
-		c.Failed++
-	case towpath.CaseSkipped:
-		c.Skipped++
-	case towpath.CaseFlaky:
-		c.Flaky++
-	case towpath.CaseQuarantined:
-		c.Quarantined++
-	case towpath.CaseUnfinished:
-		c.Unfinished++
-	}
 }
 
 // caseReport are the cases that one accepted report brought.

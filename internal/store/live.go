@@ -262,7 +262,7 @@ func (b *liveBuild) applyAtomFinished(at time.Time, v towpath.AtomFinished) {
 	if a := b.attempts[v.Verdict]; a != nil {
 		atom.verdict = a.Number
 	}
-	count(&b.counts, v.State)
+	b.counts.AddAtom(v.State)
 	atom.settle = true
 	b.settleAtom(atom, v.NeverSplit)
 }
@@ -309,26 +309,6 @@ func (w *work) standing() []reportRef {
 	return parts
 }
 
-func count(c *towpath.Counts, s towpath.AtomState) {
-	switch s {
-	case towpath.AtomPassed:
-		c.Passed++
-	case towpath.AtomFailed:
-		c.Failed++
-	case towpath.AtomFlaky:
-		c.Flaky++
-	case towpath.AtomLost:
-		c.Lost++
-	case towpath.AtomSkipped:
-		c.Skipped++
-	case towpath.AtomCanceled:
-		c.Canceled++
-	case towpath.AtomQuarantined:
-		c.Quarantined++
-	case towpath.AtomPending, towpath.AtomRunning:
-	}
-}
-
 // errored gives the events that end the build for this reason.
 func (b *liveBuild) errored(at time.Time, reason string) []towpath.Event {
 	var events []towpath.Event
@@ -347,7 +327,7 @@ func (b *liveBuild) errored(at time.Time, reason string) []towpath.Event {
 	for i := range b.atoms {
 		if !b.atoms[i].state.Final() {
 			add(towpath.AtomFinished{Atom: i, State: towpath.AtomCanceled, Reason: reason})
-			count(&counts, towpath.AtomCanceled)
+			counts.AddAtom(towpath.AtomCanceled)
 		}
 	}
 	add(towpath.BuildFinished{State: towpath.BuildErrored, Reason: reason, Code: towpath.CodeUnavailable, Atoms: counts, LowerBound: b.bound})
