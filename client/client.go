@@ -44,6 +44,7 @@ func Unix(socket string) *Client {
 			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", socket)
 		},
 		ResponseHeaderTimeout: answerLimit,
+		IdleConnTimeout:       answerLimit, // whoever asks once leaves no connection behind
 	})
 }
 

@@ -148,12 +148,15 @@ func defaultStateDir(getenv func(string) string) string {
 	if home := getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".local", "state", "towpath")
 	}
+	if dir := getenv("LOCALAPPDATA"); filepath.IsAbs(dir) { // Windows
+		return filepath.Join(dir, "towpath")
+	}
 	return ""
 }
 
 func nonEmpty(s string) error {
 	if s == "" {
-		return errors.New("it must name a directory; HOME and XDG_STATE_HOME are not set either")
+		return errors.New("it must name a directory, and neither XDG_STATE_HOME nor HOME is set to an absolute path")
 	}
 	return nil
 }

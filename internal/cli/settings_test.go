@@ -94,3 +94,13 @@ func TestTheDocumentationListsTheSettings(t *testing.T) {
 		}
 	}
 }
+
+func TestARelativeHomeGivesNoSettings(t *testing.T) {
+	t.Parallel()
+	for _, home := range []string{"", "here", "."} {
+		get := env(map[string]string{"HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home})
+		if file, dir := configFile(get), defaultStateDir(get); file != "" || dir != "" {
+			t.Errorf("home %q: settings in %q, state in %q", home, file, dir)
+		}
+	}
+}
