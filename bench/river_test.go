@@ -15,7 +15,7 @@ import (
 
 var buildRiver = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built, "river")
-	cmd := exec.Command("go", "build", "-o", path, "./river") //nolint:noctx // a build has no limit here
+	cmd := exec.Command("go", "build", "-o", path, "./river")
 	cmd.Dir = "peers"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the peer River, which is a module of its own in bench/peers: %w: %s", err, out)
