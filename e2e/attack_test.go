@@ -74,3 +74,31 @@ func guardOf(t *testing.T, pid int) int {
 	t.Fatalf("towpath %d has no guard", pid)
 	return 0
 }
+
+// TestOutputThatIsCutIsNoSuccess gives towpath a full disk to print to.
+func TestOutputThatIsCutIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	need(t, "/dev/full", err == nil)
+	defer full.Close() //nolint:errcheck // nothing can be in it
+	p := newProject(t, nil)
+	for _, c := range []struct {
+		about string
+		args  []string
+		want  int
+	}{
+		{"lines", []string{"run", "--", "true"}, 3},
+		{"objects", []string{"run", "--json", "--", "true"}, 3},
+		{"a failure, which says more", []string{"run", "--json", "--", "false"}, 1},
+		{"a list", []string{"ps"}, 3},
+		{"one line", []string{"version"}, 3},
+	} {
+		cmd := p.command(t.Context(), c.args...)
+		var errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &errs
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code != c.want || c.want == 3 && strings.Count(errs.String(), "no space left") != 1 {
+			t.Errorf("%s: exit %d, want %d: %s", c.about, code, c.want, errs.String())
+		}
+	}
+}

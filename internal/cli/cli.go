@@ -51,20 +51,41 @@ type command struct {
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, kill, stop := interrupts()
 	defer stop()
-	c := &command{out: stdout, err: stderr, in: stdin, getenv: os.Getenv, kill: kill}
+	out := &checkedWriter{w: stdout}
+	c := &command{out: out, err: stderr, in: stdin, getenv: os.Getenv, kill: kill}
 	root := newRoot(c)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	if code, ok := errors.AsType[exitError](err); ok {
+	code, said := errors.AsType[exitError](err)
+	switch {
+	case err == nil, said && code == exitPassed:
+		if out.err == nil {
+			return exitPassed
+		}
+		err = towpath.Errorf(towpath.CodeUnavailable, "standard output cannot be written, and what it has is not whole: %w", out.err)
+	case said:
 		return int(code)
 	}
-	if err != nil {
-		c.printError(err)
-	}
+	c.printError(err)
 	return exitCode(err)
+}
+
+// checkedWriter remembers that something could not be written, for those who print and cannot stop for that.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 // errInterrupted is why a context ended at the first interrupt.

@@ -30,7 +30,11 @@ func (p paint) bold(s string) string   { return p.code("1", s) }
 
 // terminal says whether output goes to a terminal, and returns it if so.
 func (c *command) terminal() (*os.File, bool) {
-	f, ok := c.out.(*os.File)
+	out := c.out
+	if checked, ok := out.(*checkedWriter); ok {
+		out = checked.w
+	}
+	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || c.getenv("TERM") == "dumb" {
 		return nil, false
 	}
