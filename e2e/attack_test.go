@@ -102,3 +102,19 @@ func TestOutputThatIsCutIsNoSuccess(t *testing.T) {
 		}
 	}
 }
+
+// TestAPathThatIsNoTextIsOneProject runs in a directory whose name is not UTF-8 and asks for the build afterwards.
+func TestAPathThatIsNoTextIsOneProject(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	p.dir = filepath.Join(p.dir, "quay\xff")
+	if err := os.Mkdir(p.dir, 0o755); err != nil {
+		t.Skipf("this file system takes UTF-8 names only: %v", err)
+	}
+	if r := p.towpath("run", "--", "true"); r.code != 0 {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	if r := p.towpath("ps"); r.code != 0 || !strings.Contains(r.stdout, "passed") {
+		t.Errorf("exit %d: ps after the run says %s%s", r.code, r.stdout, r.stderr)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/towpath/towpath"
@@ -134,7 +135,8 @@ func (c *command) workspace() (dir, project string, err error) {
 	if project = c.set.text("project"); project == "" {
 		project = dir
 	}
-	return dir, project, nil
+	// What is said of the project is text: a path that is none must be named alike when it is stored and when it is asked for.
+	return dir, strings.ToValidUTF8(project, "\ufffd"), nil
 }
 
 // reader is a client of what the state directory remembers. Cancelling through it reaches the process that owns the build.
