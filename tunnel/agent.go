@@ -31,7 +31,7 @@ type Agent struct {
 	// MinBackoff and MaxBackoff bound the wait before the next attempt: a random part of the first after a connection
 	// was lost, then of twice as much for each attempt that fails. Defaults 1 s and 30 s.
 	MinBackoff, MaxBackoff time.Duration
-	// GiveUp decides which error of an attempt ends Run. Default: a [Refusal] that is final.
+	// GiveUp decides which error of an attempt ends Run. Default: a [RefusedError] that is final.
 	GiveUp func(error) bool
 	// Logger hears of connections that come and go. Default: nobody does.
 	Logger *slog.Logger
@@ -57,7 +57,7 @@ func (a *Agent) withDefaults() (*Agent, error) {
 	b.MaxBackoff = max(b.MinBackoff, b.MaxBackoff)
 	if b.GiveUp == nil {
 		b.GiveUp = func(err error) bool {
-			var r *Refusal
+			var r *RefusedError
 			return errors.As(err, &r) && r.Final()
 		}
 	}
@@ -181,8 +181,7 @@ func (p *place) connect(ctx context.Context) (*live, error) {
 		<-l.done
 		return nil, err
 	case <-l.done:
-		var said *Refusal
-		if errors.As(l.err, &said) {
+		if said, ok := errors.AsType[*RefusedError](l.err); ok {
 			return nil, said
 		}
 		return nil, fmt.Errorf("%s upgraded the connection and ended it before its first request: if a proxy is on the way, "+

@@ -39,7 +39,7 @@ type Dialer struct {
 // Dial connects to the handler at an https URL and returns the connection after the upgrade, for [Serve]. A URL with
 // http is for tests and for networks that encrypt below; nothing protects the credentials on it.
 //
-// A server that says no is a [*Refusal]. All other errors say what was tried, what was found, and what to do.
+// A server that says no is a [*RefusedError]. All other errors say what was tried, what was found, and what to do.
 func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -277,12 +277,12 @@ func (c *earlyConn) NetConn() net.Conn {
 	return c.Conn
 }
 
-func refusalFrom(resp *http.Response, body []byte) *Refusal {
+func refusalFrom(resp *http.Response, body []byte) *RefusedError {
 	code := resp.Header.Get(refusalHeader)
 	if code == "" {
 		return nil
 	}
-	r := new(Refusal)
+	r := new(RefusedError)
 	if json.Unmarshal(body, r) != nil || r.Message == "" {
 		r.Message = resp.Status
 	}

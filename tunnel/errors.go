@@ -49,19 +49,19 @@ const (
 	CodeUnavailable     Code = "unavailable"
 )
 
-// Refusal is the server's answer to an agent that it does not want, or does not want any more. An Authenticate function
+// RefusedError is the server's answer to an agent that it does not want, or does not want any more. An Authenticate function
 // returns one to say more than no; [Dialer.Dial] returns it on the other side as it was given.
-type Refusal struct {
+type RefusedError struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"` // one line, for people: what was found, and what to do
 }
 
-func (e *Refusal) Error() string {
+func (e *RefusedError) Error() string {
 	return fmt.Sprintf("refused by the server (%s): %s", e.Code, e.Message)
 }
 
 // Final reports whether it is of no use to ask again without a change.
-func (e *Refusal) Final() bool {
+func (e *RefusedError) Final() bool {
 	switch e.Code {
 	case CodeUnauthenticated, CodeForbidden, CodeRevoked, CodeIncompatible:
 		return true
@@ -70,7 +70,7 @@ func (e *Refusal) Final() bool {
 	}
 }
 
-func (e *Refusal) status() int {
+func (e *RefusedError) status() int {
 	switch e.Code {
 	case CodeUnauthenticated:
 		return http.StatusUnauthorized

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -27,7 +28,7 @@ func explainTLS(u *url.URL, err error) error {
 		unknown     x509.UnknownAuthorityError
 		name        x509.HostnameError
 		invalid     x509.CertificateInvalidError
-		alert       tls.AlertError
+		remote      *net.OpError
 		fingerprint *FingerprintError
 	)
 	switch {
@@ -45,7 +46,7 @@ func explainTLS(u *url.URL, err error) error {
 			"use a name that it has, or pin its fingerprint: %w", u.Host, err)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Errorf("the certificate of %s is not valid now: renew it there, or set the clock here: %w", u.Host, err)
-	case errors.As(err, &alert):
+	case errors.As(err, &remote) && remote.Op == "remote error": // as crypto/tls names an alert
 		return fmt.Errorf("%s broke off the TLS handshake: it must speak TLS 1.3: %w", u.Host, err)
 	case brokeOff(err):
 		return fmt.Errorf("%s closed the connection in the TLS handshake: is it the right port? %w", u.Host, err)

@@ -15,7 +15,7 @@ import (
 type Handler struct {
 	// Registry gets the tunnels. Its Run must be running.
 	Registry *Registry
-	// Authenticate says which agent a request comes from. A [*Refusal] is told to the agent as it is; any other error is
+	// Authenticate says which agent a request comes from. A [*RefusedError] is told to the agent as it is; any other error is
 	// logged, and told as unavailable.
 	Authenticate func(*http.Request) (id string, err error)
 	// Limits bound each connection.
@@ -37,10 +37,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	id, err := h.Authenticate(r)
 	if err != nil {
-		var refusal *Refusal
+		var refusal *RefusedError
 		if !errors.As(err, &refusal) {
 			log.ErrorContext(ctx, "agent not authenticated", "err", err)
-			refusal = &Refusal{Code: CodeUnavailable, Message: "the server cannot authenticate agents now; try again later"}
+			refusal = &RefusedError{Code: CodeUnavailable, Message: "the server cannot authenticate agents now; try again later"}
 		}
 		log.InfoContext(ctx, "agent refused", "code", refusal.Code, "err", refusal.Message)
 		refuse(w, refusal)
@@ -54,7 +54,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		log.ErrorContext(ctx, "connection not taken over", "err", err)
-		refuse(w, &Refusal{Code: CodeNoUpgrade, Message: "the request came over " + r.Proto + ", which has no upgrade; use HTTP/1.1"})
+		refuse(w, &RefusedError{Code: CodeNoUpgrade, Message: "the request came over " + r.Proto + ", which has no upgrade; use HTTP/1.1"})
 		return
 	}
 	err = conn.SetDeadline(time.Now().Add(h.Limits.withDefaults().HandshakeTimeout))
@@ -79,24 +79,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // wantsUpgrade refuses what does not ask for this version of the protocol.
-func (h *Handler) wantsUpgrade(r *http.Request) *Refusal {
+func (h *Handler) wantsUpgrade(r *http.Request) *RefusedError {
 	switch got := r.Header.Get("Upgrade"); {
 	case got == Protocol && r.ProtoMajor == 1:
 		return nil
 	case strings.HasPrefix(got, protocolName):
-		return &Refusal{
+		return &RefusedError{
 			Code:    CodeIncompatible,
 			Message: "this server speaks " + Protocol + ", the agent " + got + "; upgrade the older of the two",
 		}
 	default:
-		return &Refusal{
+		return &RefusedError{
 			Code:    CodeNoUpgrade,
 			Message: "the request asks for no upgrade to " + Protocol + " over HTTP/1.1; an agent's does, so something took it out",
 		}
 	}
 }
 
-func refuse(w http.ResponseWriter, r *Refusal) {
+func refuse(w http.ResponseWriter, r *RefusedError) {
 	body, err := json.Marshal(r)
 	if err != nil { // cannot be: two strings
 		http.Error(w, r.Message, r.status())

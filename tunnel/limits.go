@@ -58,6 +58,7 @@ func (l Limits) http2() *http.HTTP2Config {
 		MaxConcurrentStreams:          l.MaxStreams,
 		MaxReceiveBufferPerStream:     l.StreamWindow,
 		MaxReceiveBufferPerConnection: connWindow,
+		MaxReadFrameSize:              pieceSize, // the other end keeps a buffer of as much for each upload
 		SendPingTimeout:               l.PingAfter,
 		PingTimeout:                   l.PingTimeout,
 		WriteByteTimeout:              l.WriteTimeout,

@@ -42,7 +42,7 @@ func (m *members) join(t *Tunnel) error {
 	defer m.forgetIfEmpty(t.id)
 	a := m.agent(t.id)
 	if len(a.tunnels) >= m.maxTunnels {
-		return &Refusal{
+		return &RefusedError{
 			Code:    CodeTooMany,
 			Message: fmt.Sprintf("agent %q has %d connections already; is its name used twice?", t.id, len(a.tunnels)),
 		}

@@ -16,7 +16,7 @@ type naive struct {
 	stop        chan struct{}
 }
 
-type naiveTunnel struct{ over chan error } // unbuffered
+type naiveTunnel struct{ over chan struct{} } // unbuffered
 
 func (n *naive) run() {
 	idle := make(map[*naiveTunnel]bool)
@@ -33,7 +33,7 @@ func (n *naive) run() {
 		case t := <-n.leave:
 			if len(idle) > 0 { // the fault: is anything idle, rather than: is t
 				delete(idle, t)
-				t.over <- nil // and the other: it waits for t
+				t.over <- struct{}{} // and the other: it waits for t
 			}
 		case <-n.stop:
 			return
@@ -72,12 +72,12 @@ func TestNaiveRegistryIsStuckWhereOursIsNot(t *testing.T) {
 			var found *naiveTunnel
 			for range 2 {
 				ctx, cancel := context.WithCancel(t.Context())
-				tun := &naiveTunnel{over: make(chan error)}
+				tun := &naiveTunnel{over: make(chan struct{})}
 				cancels[tun] = cancel
 				all.Go(func() { // its user, if any; the end of the connection is the end of both
 					<-ctx.Done()
 					if tun == found {
-						tun.over <- nil // the one value
+						tun.over <- struct{}{} // the one value
 					}
 				})
 				synctest.Wait()
@@ -108,7 +108,7 @@ func TestNaiveRegistryIsStuckWhereOursIsNot(t *testing.T) {
 			for tun, cancel := range cancels {
 				cancel()
 				if tun != found {
-					tun.over <- nil
+					tun.over <- struct{}{}
 				}
 			}
 			close(n.stop)

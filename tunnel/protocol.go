@@ -52,7 +52,7 @@ func (c *agentConn) control(next http.Handler) http.Handler {
 			default: // told already
 			}
 		case closePath:
-			c.said.CompareAndSwap(nil, &Refusal{Code: Code(q.Get(codeParam)), Message: q.Get(reasonParam)})
+			c.said.CompareAndSwap(nil, &RefusedError{Code: Code(q.Get(codeParam)), Message: q.Get(reasonParam)})
 		default:
 			http.Error(w, "this version knows no "+r.URL.Path, http.StatusNotFound)
 			return

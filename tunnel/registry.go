@@ -103,8 +103,7 @@ func (r *Registry) Serve(ctx context.Context, t *Tunnel) error {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		var refusal *Refusal
-		if errors.As(err, &refusal) {
+		if refusal, ok := errors.AsType[*RefusedError](err); ok {
 			t.Dismiss(ctx, refusal)
 		}
 		t.Close(err)
@@ -168,7 +167,7 @@ func (r *Registry) Tunnels(ctx context.Context) ([]*Tunnel, error) {
 
 // Dismiss tells an agent why it is not wanted any more, and closes its tunnels; it returns how many. An agent that may not
 // come back must be refused by [Handler.Authenticate] from before the call.
-func (r *Registry) Dismiss(ctx context.Context, id string, why *Refusal) (int, error) {
+func (r *Registry) Dismiss(ctx context.Context, id string, why *RefusedError) (int, error) {
 	all, err := r.Tunnels(ctx)
 	if err != nil {
 		return 0, err
@@ -217,12 +216,12 @@ func (r *Registry) Drain(ctx context.Context, within time.Duration) error {
 }
 
 // refusing is why no agent is let in now, or nil.
-func (r *Registry) refusing() *Refusal {
+func (r *Registry) refusing() *RefusedError {
 	if r.draining.Load() {
-		return &Refusal{Code: CodeDraining, Message: "this server is about to stop; another one, or this one a little later, will take the agent"}
+		return &RefusedError{Code: CodeDraining, Message: "this server is about to stop; another one, or this one a little later, will take the agent"}
 	}
 	if isClosed(r.stopping) {
-		return &Refusal{Code: CodeDraining, Message: "this server has stopped"}
+		return &RefusedError{Code: CodeDraining, Message: "this server has stopped"}
 	}
 	return nil
 }

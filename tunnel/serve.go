@@ -21,10 +21,10 @@ type agentConn struct {
 
 	up     chan struct{} // closed when the server has said hello
 	upOnce sync.Once
-	move   chan time.Duration      // the server's wish to be left, within that time; room for one
-	said   atomic.Pointer[Refusal] // why the server ends this connection, if it said so
-	leave  chan struct{}           // closed by retire
-	once   sync.Once               // of leave
+	move   chan time.Duration           // the server's wish to be left, within that time; room for one
+	said   atomic.Pointer[RefusedError] // why the server ends this connection, if it said so
+	leave  chan struct{}                // closed by retire
+	once   sync.Once                    // of leave
 
 	handlers sync.WaitGroup
 }

@@ -44,7 +44,7 @@ func (t *Tunnel) Dial(ctx context.Context, address string) (*Stream, error) {
 		Method: http.MethodConnect, URL: &url.URL{Scheme: "http", Host: address}, Host: address,
 		Header: make(http.Header), Body: outThere, ContentLength: -1,
 	}).WithContext(lasting)
-	resp, err := t.send(req)
+	resp, err := t.send(req) //nolint:bodyclose // the stream's, which closes it
 	stopped := stop()
 	if err == nil && !stopped {
 		err = errors.Join(context.Cause(ctx), resp.Body.Close())
@@ -74,15 +74,17 @@ func (t *Tunnel) Dial(ctx context.Context, address string) (*Stream, error) {
 		_ = outHere.Close()
 		late := time.NewTimer(t.limits.WriteTimeout)
 		defer late.Stop()
+		var err error
 		select {
 		case <-wrote: // what was written arrives before the stream is reset
 		case <-pumped:
 		case <-late.C:
+			err = fmt.Errorf("close the stream to %s: the agent has not taken all of it within %v", address, t.limits.WriteTimeout)
 		}
 		_ = inHere.Close()
 		_ = resp.Body.Close() // resets the stream, if it has not ended
 		<-pumped
-		return nil
+		return err
 	}
 	return s, nil
 }
@@ -99,7 +101,7 @@ func (e *ConnectError) Error() string {
 }
 
 // Accept answers a CONNECT request, in an agent's handler, with a stream of bytes. The handler must not return before it
-// has closed the stream.
+// has closed the stream, and should then: the other end sees io.EOF when it has.
 func Accept(w http.ResponseWriter, r *http.Request) (*Stream, error) {
 	if r.Method != http.MethodConnect || r.ProtoMajor != 2 {
 		return nil, fmt.Errorf("accept a stream: a CONNECT over HTTP/2 is wanted, not %s over %s", r.Method, r.Proto)
@@ -195,7 +197,8 @@ func (s *Stream) Write(p []byte) (int, error) {
 // CloseWrite says that no more will be written.
 func (s *Stream) CloseWrite() error { return s.out.Close() }
 
-// Close ends the stream, and waits until nothing moves on it any more.
+// Close ends the stream. It waits until what was written is on its way, for at most [Limits.WriteTimeout], and says so if
+// it was not.
 func (s *Stream) Close() error {
 	s.once.Do(func() { s.closeErr = s.close() })
 	return s.closeErr

@@ -29,7 +29,7 @@ func (a *agentTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			closeBody(req)
 			return nil, err
 		}
-		resp, err := t.RoundTrip(req) //nolint:bodyclose // the caller's
+		resp, err := t.RoundTrip(req)
 		if err == nil || !errors.Is(err, ErrNotTaken) || attempt == attempts {
 			return resp, err
 		}

@@ -83,7 +83,7 @@ func (t *Tunnel) Close(reason error) {
 }
 
 // Dismiss tells the agent why, and closes. An agent that does not listen is closed after two seconds.
-func (t *Tunnel) Dismiss(ctx context.Context, why *Refusal) {
+func (t *Tunnel) Dismiss(ctx context.Context, why *RefusedError) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_ = t.control(ctx, closePath, url.Values{codeParam: {string(why.Code)}, reasonParam: {why.Message}})

@@ -134,12 +134,12 @@ func TestMoveDialsAnewBeforeTheOldConnectionGoes(t *testing.T) {
 		go func() { _, err := get(t.Context(), old, "/slow"); slow <- err }()
 
 		// Meanwhile nobody must notice.
-		ctx, cancel := context.WithCancel(t.Context())
+		var enough atomic.Bool
 		var load sync.WaitGroup
 		var served atomic.Int64
 		for range 8 {
 			load.Go(func() {
-				for ctx.Err() == nil {
+				for !enough.Load() {
 					if _, err := get(t.Context(), w.registry.Transport("a"), "/x"); err != nil {
 						t.Error(err)
 						return
@@ -172,7 +172,7 @@ func TestMoveDialsAnewBeforeTheOldConnectionGoes(t *testing.T) {
 			t.Errorf("the call in flight: %v", err)
 		}
 		<-old.Done()
-		cancel()
+		enough.Store(true)
 		load.Wait()
 		t.Logf("%d requests served", served.Load())
 	})
@@ -232,7 +232,7 @@ func TestRevokedAgentIsToldAndDoesNotComeBack(t *testing.T) {
 		var revoked atomic.Bool
 		w.handler.Authenticate = func(r *http.Request) (string, error) {
 			if revoked.Load() {
-				return "", &tunnel.Refusal{Code: tunnel.CodeUnauthenticated, Message: "the token was revoked; ask for a new one"}
+				return "", &tunnel.RefusedError{Code: tunnel.CodeUnauthenticated, Message: "the token was revoked; ask for a new one"}
 			}
 			return r.Header.Get("Agent"), nil
 		}
@@ -249,7 +249,7 @@ func TestRevokedAgentIsToldAndDoesNotComeBack(t *testing.T) {
 		time.Sleep(time.Second)
 		revoked.Store(true)
 		begin := time.Now()
-		n, err := w.registry.Dismiss(t.Context(), "a", &tunnel.Refusal{Code: tunnel.CodeRevoked, Message: "the token was revoked"})
+		n, err := w.registry.Dismiss(t.Context(), "a", &tunnel.RefusedError{Code: tunnel.CodeRevoked, Message: "the token was revoked"})
 		if n != 3 || err != nil {
 			t.Errorf("dismissed %d, %v", n, err)
 		}
@@ -257,12 +257,12 @@ func TestRevokedAgentIsToldAndDoesNotComeBack(t *testing.T) {
 		if took := time.Since(begin); took > 5*time.Second {
 			t.Errorf("took %v", took)
 		}
-		var refusal *tunnel.Refusal
+		var refusal *tunnel.RefusedError
 		if err := <-ended; !errors.As(err, &refusal) || refusal.Code != tunnel.CodeUnauthenticated ||
 			!strings.Contains(err.Error(), "ask for a new one") {
 			t.Errorf("Run: %v", err)
 		}
-		if n, _ := w.registry.Dismiss(t.Context(), "a", &tunnel.Refusal{}); n != 0 {
+		if n, _ := w.registry.Dismiss(t.Context(), "a", &tunnel.RefusedError{}); n != 0 {
 			t.Errorf("%d tunnels left", n)
 		}
 	})
@@ -365,4 +365,49 @@ func TestOneAgentCannotTakeAllConnections(t *testing.T) {
 			t.Errorf("%d tunnels, %v", len(all), err)
 		}
 	})
+}
+
+// The agent leaves while a request is on its way: the request comes too late to be taken, and its error says that it may
+// be sent again. What this rests on are errors of net/http that have no names.
+func TestRequestThatCrossesTheGoAwayIsNotTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		held := &heldConn{Conn: there, gate: make(chan struct{}, 1)}
+		held.gate <- struct{}{}
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- tunnel.Serve(ctx, held, http.HandlerFunc(echoPath), tunnel.Limits{}, time.Second) }()
+		tun, err := tunnel.New(t.Context(), "a", here, tunnel.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := get(t.Context(), tun, "/x"); err != nil {
+			t.Fatal(err)
+		}
+		<-held.gate // what is sent from here on is on its way
+		result := make(chan error, 1)
+		go func() { _, err := get(t.Context(), tun, "/x"); result <- err }()
+		synctest.Wait()
+		leave()
+		if err := <-result; !errors.Is(err, tunnel.ErrNotTaken) {
+			t.Errorf("got %v", err)
+		}
+		held.gate <- struct{}{}
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+}
+
+// heldConn reads nothing while the gate is empty, though it takes what is sent.
+type heldConn struct {
+	net.Conn
+	gate chan struct{}
+}
+
+func (c *heldConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.gate <- <-c.gate
+	return n, err
 }
