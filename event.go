@@ -23,6 +23,8 @@ type BuildSubmitted struct {
 	Only     []Selection `json:"only,omitempty"`
 	By       string      `json:"by,omitempty"`
 	Deadline time.Time   `json:"deadline"` // of the whole build
+	// Fixed is what a subjob of this job cost before its first atom began, by earlier builds; 0: unknown.
+	Fixed time.Duration `json:"fixed,omitempty"`
 }
 
 // AtomsListed fixes the atoms of a build, in order; their index is how all later events name them.
@@ -144,6 +146,7 @@ type BuildFinished struct {
 	Atoms      Counts        `json:"atoms"`
 	LowerBound time.Duration `json:"lower_bound"`          // no schedule on these slots could have been shorter
 	Floor      string        `json:"floor,omitempty"`      // the atom whose own duration is that bound
+	Fixed      time.Duration `json:"fixed,omitempty"`      // what a subjob costs before its first atom begins, for later builds; 0: unknown
 	TeardownBy time.Time     `json:"teardown_by,omitzero"` // teardowns that are still to come are given up then
 }
 

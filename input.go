@@ -1,5 +1,7 @@
 package towpath
 
+import "time"
+
 // Input is something that happened outside the decider and that it must answer with events or a refusal.
 type Input interface{ input() }
 
@@ -10,6 +12,7 @@ type Submit struct {
 	Only      []Selection         // not empty: exactly these atoms, and no listing
 	By        string              // who asked
 	Estimates map[string]Estimate // by atom; for a job whose atoms are known without listing
+	Fixed     time.Duration       // what a subjob of this job cost before its first atom began; 0: unknown
 }
 
 // Hello opens a session.

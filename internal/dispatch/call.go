@@ -12,7 +12,7 @@ import (
 var errStopped = towpath.Errorf(towpath.CodeUnavailable, "Towpath is stopping; nothing new is taken")
 
 // Submit takes a number for a build of a project and submits it. When it returns the build is stored. s.Build and
-// s.Estimates are filled in here.
+// s.Estimates and s.Fixed are filled in here.
 func (l *Loop) Submit(ctx context.Context, project string, s towpath.Submit) (towpath.BuildNumber, error) {
 	now := time.Now()
 	n, err := l.cfg.Store.NextBuild(ctx, store.Reservation{Owner: l.cfg.Owner, Project: project, Job: s.Job.Name, At: now})
@@ -28,6 +28,9 @@ func (l *Loop) Submit(ctx context.Context, project string, s towpath.Submit) (to
 		}
 	}
 	s.Estimates = l.estimates(ctx, project, s.Job.Name, atoms)
+	if s.Fixed, err = l.cfg.Store.FixedCost(ctx, project, s.Job.Name); err != nil {
+		l.log.Warn("fixed cost not read", "job", s.Job.Name, "err", err) // the build can do without
+	}
 	l.index.name(n, project)
 	if err := l.Call(ctx, s); err != nil {
 		if towpath.CodeOf(err) == towpath.CodeConflict { // refused; after anything else it may be stored all the same

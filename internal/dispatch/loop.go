@@ -31,6 +31,7 @@ type Reader interface {
 	Events(ctx context.Context, n towpath.BuildNumber, from int64) iter.Seq2[towpath.NumberedEvent, error]
 	Estimates(ctx context.Context, project, job string, atoms []string, now time.Time) (map[string]towpath.Estimate, error)
 	PackLogs(chunks []store.LogChunk)
+	FixedCost(ctx context.Context, project, job string) (time.Duration, error)
 	Tail(n towpath.BuildNumber, q towpath.LogQuery) *store.Tail
 }
 

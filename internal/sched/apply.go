@@ -211,7 +211,7 @@ func (s *State) applySubmitted(e towpath.Event, body towpath.BuildSubmitted) err
 	job := body.Job
 	b := &build{
 		number: e.Build, job: &job, state: towpath.BuildListing, since: e.At, deadline: body.Deadline,
-		flawed: s.bug,
+		fixed: body.Fixed, flawed: s.bug,
 	}
 	s.builds[e.Build] = b
 	i, _ := slices.BinarySearchFunc(s.live, b, func(x, y *build) int { return int(x.number - y.number) })
@@ -327,7 +327,7 @@ func (s *State) applyAtomStarted(at time.Time, a *attempt, w towpath.Unit) error
 func (s *State) unitBegan(at time.Time, a *attempt, u *unit) {
 	u.began = true
 	if a.began == 0 && a.reported == 0 {
-		s.learnFixed(a.sess.class, at.Sub(a.offered))
+		s.learnFixed(a.build, a.sess.class, at.Sub(a.offered))
 	}
 	a.began++
 	a.restN--

@@ -55,6 +55,7 @@ type build struct {
 	newCount   int64
 	decided    []int // atoms whose result is known and not yet said
 	splitDone  bool
+	fixed      time.Duration // what a subjob of this job costs before its first atom begins; 0: see State.fixed
 
 	flawed     bug // see State.bug
 	tearing    bool

@@ -126,7 +126,7 @@ type buildDump struct {
 	Numbers, Running, Runs                     int
 	ListLost, SetupLost, SetupFail             []string
 	Queue, Alone                               []towpath.Unit
-	WaitSum, Usual, NewSum                     time.Duration
+	WaitSum, Usual, NewSum, Fixed              time.Duration
 	WaitNew, Unfinished, Cases                 int
 	NewCount                                   int64
 	Split, Tearing                             bool
@@ -146,7 +146,7 @@ func dumpBuild(b *build) buildDump {
 		Number: b.number, Job: b.job, State: b.state, Reason: b.reason, Since: nanos(b.since), Deadline: nanos(b.deadline),
 		NoneSince: nanos(b.noneSince), ListBy: nanos(b.listBy), TearBy: nanos(b.teardownBy), Matching: b.matching, Width: b.width,
 		Peak: b.peak, Numbers: b.numbers, Running: b.running, Runs: b.runs, ListLost: b.listLost, SetupLost: b.setupLost,
-		SetupFail: b.setupFail, WaitSum: b.waitSum, Usual: b.usual, NewSum: b.newSum, WaitNew: b.waitNew,
+		SetupFail: b.setupFail, WaitSum: b.waitSum, Usual: b.usual, NewSum: b.newSum, Fixed: b.fixed, WaitNew: b.waitNew,
 		Unfinished: b.unfinished, Cases: b.cases, NewCount: b.newCount, Split: b.splitDone, Tearing: b.tearing,
 	}
 	for _, g := range b.bindings {

@@ -181,7 +181,7 @@ func (s *State) finish(now time.Time, b *build, v verdict) {
 			s.stop(now, a, towpath.StopCanceled, either(reason, "its build has ended"))
 		}
 	}
-	e := towpath.BuildFinished{State: state, Reason: reason, Code: code, Atoms: n}
+	e := towpath.BuildFinished{State: state, Reason: reason, Code: code, Atoms: n, Fixed: b.fixed}
 	e.LowerBound, e.Floor = b.bound()
 	if b.job.Teardown != "" && !b.tearing {
 		for _, g := range b.bindings {

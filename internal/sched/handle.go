@@ -61,7 +61,7 @@ func (s *State) submit(now time.Time, in towpath.Submit) error {
 	if limit <= 0 {
 		limit = defaultBuild
 	}
-	s.emit(now, in.Build, towpath.BuildSubmitted{Job: in.Job, Only: in.Only, By: in.By, Deadline: now.Add(limit)})
+	s.emit(now, in.Build, towpath.BuildSubmitted{Job: in.Job, Only: in.Only, By: in.By, Deadline: now.Add(limit), Fixed: max(0, in.Fixed)})
 	b := s.builds[in.Build]
 	if b == nil {
 		return nil

@@ -191,7 +191,7 @@ func (s *State) richest(now time.Time, b *build) *attempt {
 	var rich *attempt
 	for _, a := range b.active {
 		if a.kind != towpath.AttemptRun || !a.started || a.stopping() || a.restN < 2 || a.recalls >= maxRecalls ||
-			a.recallBy.After(now) || b.rest(a) <= 2*s.fixedCost(a.sess.class) {
+			a.recallBy.After(now) || b.rest(a) <= 2*s.fixedCost(b, a.sess.class) {
 			continue
 		}
 		if rich == nil || b.rest(a) > b.rest(rich) {

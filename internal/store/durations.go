@@ -122,7 +122,21 @@ func (t *tx) learn(b *liveBuild) error {
 		}
 	}
 	b.learn = b.learn[:0]
-	return nil
+	if b.fixed == 0 {
+		return nil
+	}
+	err := t.exec("INSERT INTO subjobs (project, job, fixed) VALUES (?, ?, ?) ON CONFLICT (project, job) DO UPDATE SET fixed = excluded.fixed",
+		b.project, b.job, int64(b.fixed))
+	b.fixed = 0
+	return err
+}
+
+// FixedCost gives what a subjob of a job cost before its first atom began, by the latest build; 0 if that is not known.
+func (db *DB) FixedCost(ctx context.Context, project, job string) (fixed time.Duration, err error) {
+	err = db.each(ctx, "SELECT fixed FROM subjobs WHERE project = ? AND job = ?", []any{project, job}, func(s scanner) error {
+		return s.Scan(&fixed)
+	})
+	return fixed, db.explain("read durations from", err)
 }
 
 func nonNil(b []byte) []byte {

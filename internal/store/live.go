@@ -43,6 +43,7 @@ type liveBuild struct {
 	bound      time.Duration
 	floor      string
 	code       towpath.Code
+	fixed      time.Duration // of the build's end, not written yet
 	atoms      []liveAtom
 	attempts   map[towpath.AttemptID]*liveAttempt
 	open       int // attempts that have not ended
@@ -153,7 +154,7 @@ func (b *liveBuild) apply(e towpath.Event) {
 		b.applyAtomFinished(e.At, v)
 	case towpath.BuildFinished:
 		b.state, b.reason, b.finished = v.State, v.Reason, e.At
-		b.counts, b.bound, b.floor, b.code = v.Atoms, v.LowerBound, v.Floor, v.Code
+		b.counts, b.bound, b.floor, b.code, b.fixed = v.Atoms, v.LowerBound, v.Floor, v.Code, v.Fixed
 	}
 }
 

@@ -106,6 +106,13 @@ CREATE TABLE logs (
     UNIQUE (build, attempt, unit, start)
 );
 
+CREATE TABLE subjobs (
+    project TEXT NOT NULL,
+    job     TEXT NOT NULL,
+    fixed   INTEGER NOT NULL, -- nanoseconds before the first atom of a subjob begins
+    PRIMARY KEY (project, job)
+) WITHOUT ROWID;
+
 -- samples: up to 20 times 8 bytes, oldest first: seconds since 1970 and the duration in units of 10 microseconds.
 CREATE TABLE durations (
     project     TEXT NOT NULL,

@@ -126,3 +126,22 @@ func testManyEstimates(f *fixture) {
 		}
 	}
 }
+
+func testFixedCost(f *fixture) {
+	f.register()
+	read := func() time.Duration {
+		fixed, err := f.FixedCost(f.Context(), "project", "test")
+		f.must(err)
+		return fixed
+	}
+	f.same("before a build", read(), time.Duration(0))
+	for _, fixed := range []time.Duration{700 * time.Millisecond, 0, 300 * time.Millisecond} {
+		n := f.submit(towpath.Job{}, "a")
+		f.pass(n, 0, time.Second)
+		f.commit(n, towpath.BuildFinished{State: towpath.BuildPassed, Fixed: fixed})
+		if fixed > 0 {
+			f.same("after a build", read(), fixed)
+		}
+	}
+	f.same("after builds that learned and one that did not", read(), 300*time.Millisecond)
+}

@@ -23,6 +23,7 @@ type Store interface {
 	MarkErrored(ctx context.Context, build towpath.BuildNumber, at time.Time, reason string) error
 	Commit(ctx context.Context, b *store.Batch) error
 	Probe(ctx context.Context, owner string) error
+	FixedCost(ctx context.Context, project, job string) (time.Duration, error)
 	Replay(ctx context.Context, owner string) iter.Seq2[towpath.NumberedEvent, error]
 	Builds(ctx context.Context, f towpath.BuildFilter) ([]towpath.BuildInfo, error)
 	Build(ctx context.Context, n towpath.BuildNumber) (towpath.BuildInfo, error)
@@ -67,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"OnlyPassingWholeUncachedRunsAreSamples", testSamples},
 		{"ASplitAtomTeachesTheSumAndItsTests", testSplitDurations},
 		{"EstimatesOfManyAtoms", testManyEstimates},
+		{"TheFixedCostOfSubjobsIsRemembered", testFixedCost},
 		{"LogsComeBackByStreamAndAtom", testLogs},
 		{"ATailFollowsALog", testTail},
 		{"PruneForgetsOldBuildsAndKeepsDurations", testPrune},
