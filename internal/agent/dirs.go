@@ -22,7 +22,7 @@ func slotDirs(scratch string, slot int) (d dirs, err error) {
 	d.root = filepath.Join(scratch, "slot-"+strconv.Itoa(slot))
 	d.reports, d.artifacts = filepath.Join(d.root, "reports"), filepath.Join(d.root, "artifacts")
 	d.atoms = filepath.Join(d.root, "atoms")
-	if err := os.Mkdir(d.root, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.MkdirAll(d.root, 0o700); err != nil { // also what somebody who made room has removed
 		return dirs{}, fmt.Errorf("make the attempt's directory: %w", err)
 	}
 	return d, errors.Join(fresh(d.reports), fresh(d.artifacts))

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -20,6 +21,23 @@ func TestTheAtomsFileHoldsOneLineForEachAtomAndNoOther(t *testing.T) {
 		}
 		if got, err := os.ReadFile(d.atoms); err != nil || string(got) != c.want {
 			t.Errorf("atoms %q make the file %q, %v", c.names, got, err)
+		}
+	}
+}
+
+func TestDirectoriesThatWereRemovedAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	scratch := filepath.Join(t.TempDir(), "state", "scratch")
+	for range 2 {
+		d, err := slotDirs(scratch, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.writeAtoms([]string{"a"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Dir(scratch)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
