@@ -46,6 +46,8 @@ func TestACommandLineThatIsWrongExitsWithTwo(t *testing.T) {
 		{"run", "--sail"},
 		{"run", "a", "b"},
 		{"run", "--slots", "0"},
+		{"run", "--batch=-1", "--", "true"},
+		{"run", "--retries=-1", "--", "true"},
 	} {
 		if code, out := call(t, args...); code != exitUsage || !strings.HasPrefix(out, "towpath: ") {
 			t.Errorf("towpath %s: exit %d, %s", strings.Join(args, " "), code, out)

@@ -55,6 +55,9 @@ atoms are the lines of --atoms-from, or the files of --glob, or the lines of sta
 			if dash >= 0 {
 				args, argv = args[:dash], args[dash:]
 			}
+			if o.retries < 0 || o.batch < 0 {
+				return towpath.Errorf(towpath.CodeUsage, "--retries is %d and --batch %d: neither can be below 0", o.retries, o.batch)
+			}
 			if len(args) > 1 {
 				return towpath.Errorf(towpath.CodeUsage, "run takes one job, and got %s: a command stands after --", strings.Join(args, " "))
 			}
