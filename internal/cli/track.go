@@ -33,6 +33,7 @@ type trackedAtom struct {
 	began    time.Time
 	took     time.Duration
 	attempts int
+	cases    bool // a report brought some
 }
 
 type trackedAttempt struct {
@@ -93,6 +94,7 @@ func (t *tracker) apply(e towpath.Event) {
 		}
 		if a := t.atom(b.Atom); a != nil {
 			a.took += b.Report.Duration
+			a.cases = a.cases || b.Report.Counts.Total > 0
 		}
 	case towpath.AttemptEnded:
 		delete(t.attempts, b.Attempt)

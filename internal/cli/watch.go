@@ -141,7 +141,7 @@ func (w *watcher) atomFinished(ctx context.Context, t *tracker, f towpath.AtomFi
 	var cases []towpath.CaseInfo
 	bad := f.State == towpath.AtomFailed || f.State == towpath.AtomFlaky || f.State == towpath.AtomLost ||
 		f.State == towpath.AtomQuarantined && f.Reason != ""
-	if bad || a.attempts > 0 && w.view.wantsCases() { // also of one that was canceled while it was run again
+	if a.cases && (bad || w.view.wantsCases()) { // also of one that was canceled while it was run again
 		for c, err := range w.client.AtomCases(ctx, t.build, f.Atom) {
 			if err != nil { // the build's result does not hang on what can be shown of it
 				w.view.trouble(t, trouble{name: a.name, state: "unread", reason: "its cases cannot be read: " + err.Error()})

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/towpath/towpath"
@@ -160,11 +161,10 @@ func (db *DB) Cases(ctx context.Context, build towpath.BuildNumber, atom int) it
 			fail(err)
 			return
 		}
-		job, err := db.Job(ctx, build)
-		if err != nil {
-			fail(err)
-			return
-		}
+		entries := sync.OnceValues(func() ([]towpath.Quarantine, error) {
+			job, err := db.Job(ctx, build)
+			return job.Quarantine, err
+		})
 		from, to := atom, atom
 		if atom < 0 {
 			from, to = 0, 1<<31
@@ -176,7 +176,14 @@ func (db *DB) Cases(ctx context.Context, build towpath.BuildNumber, atom int) it
 				return
 			}
 			for _, a := range page {
-				for _, c := range mergeCases(a.reports, quarantine{job.Quarantine, a.name, b.Started}) {
+				q := quarantine{atom: a.name, at: b.Started}
+				if a.mayNeedQuarantine() { // a job is as long as its list of atoms: whoever asks for each atom must not read it each time
+					if q.entries, err = entries(); err != nil {
+						fail(err)
+						return
+					}
+				}
+				for _, c := range mergeCases(a.reports, q) {
 					c.Atom = a.name
 					if !yield(c, nil) {
 						return
@@ -195,6 +202,15 @@ type atomCases struct {
 	idx     int
 	name    string
 	reports []caseReport
+}
+
+// mayNeedQuarantine says whether one of the cases failed: only such a case is judged by the job's quarantine.
+func (a atomCases) mayNeedQuarantine() bool {
+	return slices.ContainsFunc(a.reports, func(r caseReport) bool {
+		return slices.ContainsFunc(r.cases, func(c towpath.Case) bool {
+			return c.State == towpath.CaseFailed || c.State == towpath.CaseUnfinished
+		})
+	})
 }
 
 // casePage reads the reports of whole atoms, about casePage of them, and says whether there are none after these.
