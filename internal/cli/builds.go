@@ -93,7 +93,7 @@ func newShow(c *command) *cobra.Command {
 	var atom, kase string
 	cmd := &cobra.Command{
 		Use:   "show [BUILD]",
-		Short: "Show one build: its atoms, what failed, where it ran; with --case, the history of a case",
+		Short: "Show one build: its atoms and what failed; with --case, the history of a case",
 		Args:  atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := c.openReader(cmd.Context())
@@ -156,7 +156,7 @@ func (c *command) show(ctx context.Context, r *reader, args []string, atom, kase
 	if b.State.Final() {
 		fmt.Fprint(c.out, p.summary(t, b, 0))
 	} else {
-		fmt.Fprintf(c.out, "\nbuild %d is %s since %s\n", n, b.State, short(time.Since(b.Started)))
+		fmt.Fprintf(c.out, "\nbuild %d has been %s for %s\n", n, b.State, short(time.Since(b.Started)))
 	}
 	return nil
 }

@@ -230,7 +230,7 @@ func (c *command) settle(ctx context.Context, local *local, n towpath.BuildNumbe
 		case err := <-done:
 			return err
 		case <-patience.C:
-			fmt.Fprintf(c.err, "towpath: build %d winds down: waiting for its processes to end and its teardown\n", n)
+			fmt.Fprintf(c.err, "towpath: build %d winds down: waiting for its processes to end and its teardown; a second Ctrl-C does not wait\n", n)
 		case <-c.kill:
 			cancel(errKilled)
 			return errors.Join(errKilled, ignoreKilled(<-done))

@@ -134,11 +134,19 @@ func readConfigFile(file string) (map[string]string, error) {
 	out := map[string]string{}
 	for key, v := range raw {
 		if !slices.ContainsFunc(settingsTable, func(s setting) bool { return s.key == key }) {
-			return nil, towpath.Errorf(towpath.CodeConfig, "%s has an unknown setting %q: `towpath config` lists those there are", file, key)
+			return nil, towpath.Errorf(towpath.CodeConfig, "%s has an unknown setting %q: there are %s", file, key, strings.Join(settingKeys(), ", "))
 		}
 		out[key] = fmt.Sprint(v)
 	}
 	return out, nil
+}
+
+func settingKeys() []string {
+	keys := make([]string, len(settingsTable))
+	for i, s := range settingsTable {
+		keys[i] = s.key
+	}
+	return keys
 }
 
 func defaultStateDir(getenv func(string) string) string {

@@ -75,7 +75,7 @@ func TestAllFaultsOfTheSettingsAreNamedAtOnce(t *testing.T) {
 func TestAnUnknownSettingOfTheFileIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := loadSettings(flagSet(t), env(map[string]string{"XDG_CONFIG_HOME": configHome(t, "slotz: 3\n"), "HOME": "/home/x"}))
-	if towpath.CodeOf(err) != towpath.CodeConfig || !strings.Contains(err.Error(), "slotz") {
+	if towpath.CodeOf(err) != towpath.CodeConfig || !strings.Contains(err.Error(), `"slotz": there are state_dir, slots, project`) {
 		t.Errorf("error %v", err)
 	}
 }
