@@ -76,9 +76,8 @@ func (l *Loop) decide(ctx context.Context, r *round) error {
 	}
 	if len(r.batch.Events)+len(r.batch.Logs)+len(r.batch.Released) > 0 {
 		if err := l.cfg.Store.Commit(ctx, &r.batch); err != nil {
-			err = unavailable(err)
-			r.answer(err)
-			return err
+			r.answer(unavailable(err))
+			return err // whole, for the log
 		}
 		l.retry = 0
 	}
