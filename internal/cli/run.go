@@ -194,6 +194,10 @@ func (c *command) runJob(ctx context.Context, job towpath.Job, only []towpath.Se
 	if stopErr := local.stop(errors.Is(err, errKilled)); stopErr != nil {
 		err = errors.Join(err, stopErr)
 	}
+	if err != nil && b.State == towpath.BuildFailed {
+		c.printError(err) // as a report that cannot be written; that tests failed is still what counts
+		return exitError(exitFailed)
+	}
 	if err != nil {
 		return err
 	}

@@ -116,16 +116,26 @@ func configFile(getenv func(string) string) string {
 	return ""
 }
 
+// maxConfigFile is the size in bytes that a file of settings may have.
+const maxConfigFile = 64 << 10
+
 func readConfigFile(file string) (map[string]string, error) {
 	if file == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(file)
+	info, err := os.Stat(file) // before it is opened: opening a pipe would wait for whoever writes it
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxConfigFile) {
+		return nil, towpath.Errorf(towpath.CodeConfig, "%s is no file of settings: it must be a regular file of at most %d KiB", file, maxConfigFile>>10)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(file)
+	}
 	if err != nil {
-		return nil, towpath.Errorf(towpath.CodeConfig, "the settings cannot be read: %w", err)
+		return nil, towpath.Errorf(towpath.CodeConfig, "the settings cannot be read: %w; make the file readable, or name another directory in XDG_CONFIG_HOME", err)
 	}
 	var raw map[string]any
 	if err := yaml.Unmarshal(data, &raw); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -73,7 +74,7 @@ func lines[T any](ctx context.Context, a *api, n towpath.BuildNumber, items iter
 		if f, ok := w.(http.Flusher); ok {
 			flush = f.Flush
 		}
-		for item, err := range items {
+		for item, err := range ahead(ctx, items, flush) {
 			if err != nil {
 				if ctx.Err() == nil {
 					_ = enc.Encode(map[string]any{"error": map[string]string{"code": string(towpath.CodeOf(err)), "message": a.publicMessage(ctx, err)}})
@@ -83,10 +84,53 @@ func lines[T any](ctx context.Context, a *api, n towpath.BuildNumber, items iter
 			if enc.Encode(map[string]any{"item": item}) != nil {
 				return // the caller has gone
 			}
-			flush()
 		}
 		_ = enc.Encode(map[string]bool{"end": true})
 	}}, nil
+}
+
+// lookAhead is how many items a stream takes before the caller was sent the first of them.
+const lookAhead = 256
+
+// ahead yields items and calls idle before it has to wait for the next one, so that a stream is flushed when there is
+// nothing more to send and not for each of a hundred thousand items.
+func ahead[T any](ctx context.Context, items iter.Seq2[T, error], idle func()) iter.Seq2[T, error] {
+	type pair struct {
+		item T
+		err  error
+	}
+	return func(yield func(T, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		taken := make(chan pair, lookAhead)
+		var taker sync.WaitGroup
+		taker.Go(func() {
+			defer close(taken)
+			for item, err := range items {
+				select {
+				case taken <- pair{item, err}:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+		defer taker.Wait()
+		defer cancel()
+		for {
+			select {
+			case p, ok := <-taken:
+				if !ok || !yield(p.item, p.err) {
+					return
+				}
+				continue
+			default:
+			}
+			idle()
+			p, ok := <-taken // ends with items, which end with the request's context
+			if !ok || !yield(p.item, p.err) {
+				return
+			}
+		}
+	}
 }
 
 // problem is the error answer of RFC 9457, with our code beside its status.

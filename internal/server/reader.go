@@ -26,8 +26,8 @@ func OpenReader(ctx context.Context, cfg Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := settleOrphans(ctx, db, cfg.StateDir); err != nil {
-		return nil, errors.Join(err, db.Close())
+	if err := settleOrphans(ctx, db, cfg.StateDir); err != nil { // as on a full disk; what is there can be read all the same
+		cfg.Logger.WarnContext(ctx, "builds of dead owners not settled", "err", err)
 	}
 	r := &Reader{db: db, memory: newMemory(), served: make(chan error, 1)}
 	r.api = &http.Server{
@@ -66,7 +66,7 @@ func (f forwarder) Cancel(ctx context.Context, n towpath.BuildNumber, by string)
 		return err
 	}
 	if b.State.Final() {
-		return towpath.Errorf(towpath.CodeConflict, "build %d has already %s", n, b.State)
+		return towpath.Errorf(towpath.CodeConflict, "build %d is over: it is %s", n, b.State)
 	}
 	if alive(f.stateDir, b.Owner) {
 		return client.Unix(b.Owner.Socket).Cancel(ctx, n, by)
