@@ -47,6 +47,9 @@ func newInit(c *command) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if stdout && c.json {
+				return towpath.Errorf(towpath.CodeUsage, "--stdout prints the file itself, which is no JSON: leave --json out")
+			}
 			if stdout {
 				_, err := c.out.Write(data)
 				return err

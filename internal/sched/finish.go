@@ -77,6 +77,28 @@ func (s *State) failFast(now time.Time, b *build, failed *atom) {
 	}
 }
 
+// overdue says that the build took too long, and what of it was running.
+func (b *build) overdue() string {
+	reason := "the build took longer than " + short(b.limit())
+	for _, a := range b.active { // the oldest first
+		if !a.started {
+			continue
+		}
+		if a.kind != towpath.AttemptRun {
+			return fmt.Sprintf("%s, while its %s ran on %s", reason, a.kind, a.sess.agent)
+		}
+		for _, w := range a.units {
+			if u := b.unit(w); u != nil && u.attempt == a && u.began {
+				return fmt.Sprintf("%s, while %s ran on %s and %d of %d atoms had no result", reason, b.atoms[w.Atom].name, a.sess.agent, b.unfinished, len(b.atoms))
+			}
+		}
+	}
+	if b.unfinished > 0 {
+		reason += fmt.Sprintf(", while %d of %d atoms had no result and none ran", b.unfinished, len(b.atoms))
+	}
+	return reason
+}
+
 // hopeless says why the build cannot get ready to run anything; "" if it can.
 func (b *build) hopeless() string {
 	switch n := b.lostLimit(); {

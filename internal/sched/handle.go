@@ -142,7 +142,7 @@ func (s *State) fire(now time.Time, d due) {
 	case dueAttempt:
 		s.expire(now, d.attempt)
 	case dueBuild:
-		s.finish(now, d.build, errored(towpath.CodeUnavailable, fmt.Sprintf("the build took longer than %s", short(d.build.limit()))))
+		s.finish(now, d.build, errored(towpath.CodeUnavailable, d.build.overdue()))
 	case dueQueue:
 		s.finish(now, d.build, errored(towpath.CodeUnavailable, d.build.noWorker()))
 	case dueListing:
