@@ -18,7 +18,7 @@ type link struct {
 	net.Conn
 	began  time.Time
 	heard  atomic.Int64  // when the last byte came, since began
-	silent time.Duration // so long without a byte, and a close means that a ping was lost
+	silent time.Duration // so long without a byte, and a close of its own accord means that a ping was lost
 	limit  time.Duration // of a write that makes no way
 
 	frames goAwayScanner // Read's
@@ -31,7 +31,7 @@ type link struct {
 
 func newLink(conn net.Conn, limits Limits) *link {
 	return &link{
-		Conn: conn, began: time.Now(), silent: limits.PingAfter + limits.PingTimeout, limit: limits.WriteTimeout,
+		Conn: conn, began: time.Now(), silent: limits.PingTimeout, limit: limits.WriteTimeout,
 		goAway: make(chan struct{}), gone: make(chan struct{}),
 	}
 }

@@ -26,7 +26,7 @@ type agentConn struct {
 	leave  chan struct{}                // closed by retire
 	once   sync.Once                    // of leave
 
-	handlers sync.WaitGroup
+	handlers *calls
 }
 
 // Serve is the agent's end of a connection that something else than [Dialer] has made, in memory for example: it serves
@@ -41,6 +41,7 @@ func newAgentConn(conn net.Conn, h http.Handler, limits Limits, grace time.Durat
 	c := &agentConn{
 		link: newLink(conn, limits), limits: limits, grace: grace,
 		up: make(chan struct{}), move: make(chan time.Duration, 1), leave: make(chan struct{}),
+		handlers: newCalls(),
 	}
 	c.link.frames.seen = true // what comes from a client begins with no frame, and no client's GOAWAY means anything here
 	c.srv = &http.Server{
@@ -78,7 +79,7 @@ func (c *agentConn) run(ctx context.Context) error {
 	default:
 	}
 	<-c.link.gone // bounded: by pings if by nothing else
-	c.handlers.Wait()
+	c.handlers.end()
 	leaver.Wait()
 	_ = c.srv.Close()
 	if said := c.said.Load(); said != nil {
@@ -105,8 +106,10 @@ func (c *agentConn) shutdown(ctx context.Context) {
 
 // serveWatched serves one request with the limits of its stream.
 func (c *agentConn) serveWatched(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	c.handlers.Add(1)
-	defer c.handlers.Done()
+	if !c.handlers.enter() {
+		panic(http.ErrAbortHandler) // the connection has ended: nobody would get an answer
+	}
+	defer c.handlers.leave()
 	ww := &watchedWriter{ResponseWriter: w, watch: newWatch(c.limits.StallTimeout, func() {
 		// A write deadline in the past resets the stream, and no other.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))

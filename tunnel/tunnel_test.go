@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -371,33 +372,43 @@ func TestOneAgentCannotTakeAllConnections(t *testing.T) {
 // be sent again. What this rests on are errors of net/http that have no names.
 func TestRequestThatCrossesTheGoAwayIsNotTaken(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		here, there := net.Pipe()
-		held := &heldConn{Conn: there, gate: make(chan struct{}, 1)}
-		held.gate <- struct{}{}
-		ctx, leave := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- tunnel.Serve(ctx, held, http.HandlerFunc(echoPath), tunnel.Limits{}, time.Second) }()
-		tun, err := tunnel.New(t.Context(), "a", here, tunnel.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := get(t.Context(), tun, "/x"); err != nil {
-			t.Fatal(err)
-		}
-		<-held.gate // what is sent from here on is on its way
-		result := make(chan error, 1)
-		go func() { _, err := get(t.Context(), tun, "/x"); result <- err }()
-		synctest.Wait()
-		leave()
-		if err := <-result; !errors.Is(err, tunnel.ErrNotTaken) {
-			t.Errorf("got %v", err)
-		}
-		held.gate <- struct{}{}
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Serve: %v", err)
-		}
+	conns := make(chan net.Conn, 1)
+	over := make(chan struct{})
+	address := listen(t, func(c net.Conn) { conns <- c; <-over }) // a socket, which takes what nobody reads yet
+	defer close(over)
+	here, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := &heldConn{Conn: <-conns, gate: make(chan struct{}, 1)}
+	held.gate <- struct{}{}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	ended := make(chan error, 1)
+	go func() { ended <- tunnel.Serve(ctx, held, http.HandlerFunc(echoPath), tunnel.Limits{}, time.Minute) }()
+	tun, err := tunnel.New(t.Context(), "a", here, tunnel.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(t.Context(), tun, "/x"); err != nil {
+		t.Fatal(err)
+	}
+	<-held.gate // what is sent from here on is on its way
+	sent := make(chan struct{})
+	result := make(chan error, 1)
+	tracing := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) },
 	})
+	go func() { _, err := get(tracing, tun, "/x"); result <- err }()
+	<-sent
+	leave()
+	if err := <-result; !errors.Is(err, tunnel.ErrNotTaken) {
+		t.Errorf("got %v", err)
+	}
+	held.gate <- struct{}{}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Serve: %v", err)
+	}
 }
 
 // heldConn reads nothing while the gate is empty, though it takes what is sent.
