@@ -119,22 +119,23 @@ func mergeCases(reports []caseReport, q quarantine) []towpath.CaseInfo {
 	}
 	var merged []towpath.CaseInfo
 	at := map[string]int{}
+	failures := map[string]towpath.Case{} // the latest of each case; one that merely did not come to its end was no failure of its own
 	for _, r := range reports {
 		for _, c := range r.cases {
 			i, ok := at[c.Name]
+			if failure, failed := failures[c.Name]; failed && c.State == towpath.CasePassed {
+				c.State, c.Message, c.Detail = towpath.CaseFlaky, failure.Message, failure.Detail // what people want to see
+			}
+			if c.State == towpath.CaseFailed {
+				failures[c.Name] = c
+			}
 			if !ok {
 				at[c.Name] = len(merged)
 				merged = append(merged, towpath.CaseInfo{AtomIndex: r.atom, Attempts: 1, Case: c})
 				continue
 			}
-			m := &merged[i]
-			before := m.State
-			message, detail := m.Message, m.Detail
-			m.Case = c
-			m.Attempts++
-			if c.State == towpath.CasePassed && (before == towpath.CaseFailed || before == towpath.CaseUnfinished || before == towpath.CaseFlaky) {
-				m.State, m.Message, m.Detail = towpath.CaseFlaky, message, detail // what it failed with is what people want to see
-			}
+			merged[i].Case = c
+			merged[i].Attempts++
 		}
 	}
 	if len(q.entries) == 0 {

@@ -42,6 +42,21 @@ func testFlakyCases(f *fixture) {
 	}
 }
 
+func testUnfinishedCasesAreNotFlaky(f *fixture) {
+	f.register()
+	n := f.submit(towpath.Job{}, "a")
+	first := f.offer(n, whole(0)...)
+	f.report(n, first, towpath.Unit{}, towpath.AtomReport{Outcome: towpath.OutcomeUnclear}, kase("cut off", towpath.CaseUnfinished), kase("crashed", towpath.CaseFailed))
+	f.commit(n, ended(first))
+	second := f.offer(n, whole(0)...)
+	f.report(n, second, towpath.Unit{}, towpath.AtomReport{Outcome: towpath.OutcomeUnclear}, kase("crashed", towpath.CaseUnfinished))
+	f.commit(n, ended(second))
+	third := f.offer(n, whole(0)...)
+	f.report(n, third, towpath.Unit{}, towpath.AtomReport{Outcome: towpath.OutcomePassed}, kase("cut off", towpath.CasePassed), kase("crashed", towpath.CasePassed))
+	f.commit(n, ended(third), towpath.AtomFinished{Atom: 0, State: towpath.AtomPassed, Verdict: third})
+	f.same("cases", f.caseStates(n, -1), map[string]towpath.CaseState{"a/cut off": towpath.CasePassed, "a/crashed": towpath.CaseFlaky})
+}
+
 func testQuarantine(f *fixture) {
 	f.register()
 	n := f.submit(towpath.Job{Quarantine: []towpath.Quarantine{{Pattern: "a::known"}, {Pattern: "b"}}}, "a", "b")

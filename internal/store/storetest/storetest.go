@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"AnOrphanEndsErroredWithEveryAtomAccountedFor", testOrphans},
 		{"AReservedNumberWithoutABuildIsNotSeen", testReserved},
 		{"AFlakyCaseFailedAndThenPassed", testFlakyCases},
+		{"CasesThatDidNotComeToTheirEndAreNotFlaky", testUnfinishedCasesAreNotFlaky},
 		{"QuarantinedCasesHaveTheirOwnColumn", testQuarantine},
 		{"AWholeRunAfterPartsStandsAlone", testParts},
 		{"CasesOfManyAtomsArePaged", testManyCases},
