@@ -24,6 +24,16 @@ type children struct {
 	begun   int           // starts
 	settled int           // starts of which it is known whether there is a process, and which
 	trees   int           // that have a main process
+	made    int           // names given to trees
+}
+
+// distinct makes the name of a task one that no other tree has. Callers may run several tasks of one name at once, and a
+// tree that finds its own mark on another's process kills it, or takes its exit before its start is known here.
+func (c *children) distinct(id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made++
+	return strconv.Itoa(c.made) + "." + id
 }
 
 func sessionOf(pid int) int {
@@ -125,8 +135,8 @@ func (c *children) orphans(tr *tree) []int {
 		if !ok || s.session == c.session {
 			continue
 		}
-		_, known := tr.known[pid]
-		inside := known || s.session == tr.pid || s.pgrp == tr.pid
+		start, known := tr.known[pid]
+		inside := known && start == s.start || s.session == tr.pid || s.pgrp == tr.pid
 		if s.dead() {
 			if inside || certain {
 				tr.adopted += reap(pid)

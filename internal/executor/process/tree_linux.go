@@ -25,11 +25,11 @@ type tree struct {
 	memory  int64         // of the task
 	oomBase int64
 	adopted time.Duration // CPU time of orphans that were reaped
-	known   map[int]uint64
+	known   map[int]uint64 // when each started
 }
 
 func (h *host) newTree(t executor.Task) (*tree, error) {
-	tr := &tree{host: h, token: h.owner.token(t.ID), since: ticks(), memory: t.Memory}
+	tr := &tree{host: h, token: h.owner.token(theChildren.distinct(t.ID)), since: ticks(), memory: t.Memory}
 	var err error
 	if h.groups != nil {
 		if tr.group, err = h.groups.get(t.Memory); err != nil {

@@ -267,6 +267,42 @@ func TestNoZombieIsLeft(t *testing.T) {
 	}
 }
 
+// A tree that is ended looks at all processes, also at those of a task that has the same name.
+func TestTasksOfOneNameAreToldApart(t *testing.T) {
+	t.Parallel()
+	for name, c := range variants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, dir := open(t, c), t.TempDir()
+			long := shell(t, dir, `echo runs; read line <pipe; exit 7`)
+			began := collect(1)
+			long.Stdout = began
+			if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if res, err := e.Run(t.Context(), long); err != nil || res.ExitCode != 7 || len(res.Leftovers) > 0 {
+					t.Errorf("the other task: got %+v, %v", res, err)
+				}
+			})
+			<-began.ready
+			res, err := e.Run(t.Context(), shell(t, dir, `setsid sleep 1000 & :`))
+			if err != nil || res.ExitCode != 0 || len(res.Leftovers) != 1 {
+				t.Errorf("got %+v, %v", res, err)
+			}
+			f, err := os.OpenFile(filepath.Join(dir, "pipe"), os.O_RDWR, 0)
+			if err != nil {
+				t.Error(err)
+			} else if _, err := f.WriteString("end\n"); err != nil {
+				t.Error(err)
+			}
+			wg.Wait()
+			_ = f.Close()
+		})
+	}
+}
+
 func TestTenGigabytesOfOutputNeedLittleMemory(t *testing.T) {
 	t.Parallel()
 	var before, after runtime.MemStats
