@@ -69,6 +69,7 @@ type Loop struct {
 	ended    chan struct{} // closed when Run has returned
 	index    index
 	hub      hub
+	trouble  trouble
 
 	// The goroutine of Run owns what follows.
 	state   *sched.State
@@ -102,7 +103,7 @@ func New(cfg Config) *Loop {
 // Run replays the owner's builds and then decides until ctx ends, which is no error. It may be called once.
 //
 // It owns the scheduling state. Requests, logs and the earliest deadline wake it; ctx ends it, or a log of events that
-// does not fit together.
+// does not fit together, or an error of the store that will not pass.
 func (l *Loop) Run(ctx context.Context) error {
 	defer close(l.ended)
 	if err := l.reload(ctx); err != nil {

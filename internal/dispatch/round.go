@@ -76,7 +76,9 @@ func (l *Loop) decide(ctx context.Context, r *round) error {
 	}
 	if len(r.batch.Events)+len(r.batch.Logs)+len(r.batch.Released) > 0 {
 		if err := l.cfg.Store.Commit(ctx, &r.batch); err != nil {
-			r.answer(unavailable(err))
+			why := unavailable(err)
+			l.trouble.set(why) // before anybody is told to try again
+			r.answer(why)
 			return err // whole, for the log
 		}
 		l.retry = 0

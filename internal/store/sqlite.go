@@ -66,6 +66,36 @@ func isDuplicate(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
 }
 
+// Transient reports whether an error is known to pass, so that a write may be tried again: a disk that is full, another
+// process that holds the file, a wait that was given up.
+func Transient(err error) bool {
+	if towpath.CodeOf(err) == towpath.CodeUnavailable || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_ABORT, sqlite3.SQLITE_PROTOCOL:
+		return true
+	}
+	return false
+}
+
+// Permanent reports whether an error is known to come again with every write: a table that is missing, a damaged file. One
+// that is neither permanent nor transient says something of what was to be written, or nothing that is known.
+func Permanent(err error) bool {
+	if err == nil || Transient(err) {
+		return false
+	}
+	if towpath.CodeOf(err) == towpath.CodeConfig {
+		return true
+	}
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_ERROR
+}
+
 // explain turns what the database says into one line with the place and the remedy. Errors of ours pass through.
 func (db *DB) explain(what string, err error) error {
 	if err == nil {
@@ -108,6 +138,9 @@ func (db *DB) explain(what string, err error) error {
 		return say(towpath.CodeUnavailable, "another process holds it for too long", "try again; towpath ps names who runs builds")
 	case sqlite3.SQLITE_IOERR:
 		return say(towpath.CodeUnavailable, "input/output error", "look at the disk's health and room")
+	case sqlite3.SQLITE_ERROR:
+		return say(towpath.CodeInternal, e.Error(), "another program changed the file, or this is a fault of Towpath; "+
+			"move the file away to begin anew; recorded durations and past builds are then gone")
 	}
 	return fmt.Errorf("%s %s: %w", what, db.path, err)
 }
