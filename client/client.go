@@ -70,6 +70,15 @@ func (c *Client) Cancel(ctx context.Context, n towpath.BuildNumber, by string) e
 	return c.call(ctx, http.MethodPost, buildPath(n, "/cancel"), map[string]string{"by": by}, nil)
 }
 
+// Health returns "" if the server can go on, else one line that says what it waits for, as "disk full".
+func (c *Client) Health(ctx context.Context) (string, error) {
+	var out struct {
+		Waiting string `json:"waiting"`
+	}
+	err := c.call(ctx, http.MethodGet, "/v1/health", nil, &out)
+	return out.Waiting, err
+}
+
 // Builds lists builds, newest first.
 func (c *Client) Builds(ctx context.Context, f towpath.BuildFilter) ([]towpath.BuildInfo, error) {
 	q := url.Values{}

@@ -28,7 +28,7 @@ func TestBadInputGetsOneClearLine(t *testing.T) {
 		"a listing that fails":     {job("    atoms: {command: \"echo half; echo broken pump >&2; exit 9\"}\n    run: \"true\"\n    report: none\n"), []string{"run"}, 2, []string{"exit status 9", "broken pump"}},
 		"a listing without lines":  {job("    atoms: {command: \"true\"}\n    run: \"true\"\n    report: none\n"), []string{"run"}, 2, []string{"no atoms"}},
 		"the same atom twice":      {job("    atoms: {list: [a, b, a]}\n    run: \"true\"\n    report: none\n"), []string{"run"}, 2, []string{"a"}},
-		"a command that is absent": {nil, []string{"run", "--", "no-such-program-here"}, 3, []string{"no-such-program-here"}},
+		"a command that is absent": {nil, []string{"run", "--", "no-such-program-here"}, 2, []string{"no-such-program-here"}},
 		"nothing to recognise":     {nil, []string{"run"}, 2, []string{"towpath.yaml", "towpath run --"}},
 		"a build that is absent":   {nil, []string{"show", "99"}, 2, []string{"99", "towpath ps"}},
 		"a build that is a word":   {nil, []string{"show", "last"}, 2, []string{"last", "number"}},

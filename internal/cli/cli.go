@@ -125,6 +125,7 @@ func interrupts() (ctx context.Context, kill <-chan struct{}, stop func()) {
 func newRoot(c *command) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "towpath",
+		Version:       Version,
 		Short:         "Run a test suite on every core you own, and always know why it is not finished",
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -75,7 +75,7 @@ func (c *command) logs(ctx context.Context, r *reader, args []string, q towpath.
 			}
 			name := piece.Atom
 			if name == "" {
-				name = "the attempt itself"
+				name = c.attemptKind(ctx, r, n, piece.Attempt)
 			}
 			fmt.Fprintf(c.out, "%s\n", c.paint().bold(fmt.Sprintf("=== attempt %d: %s", piece.Attempt, oneLine(name, 200))))
 			last = at
@@ -101,6 +101,19 @@ func logObject(n towpath.BuildNumber, p towpath.LogPiece) object {
 		"type": "log", "build": n, "attempt": p.Attempt, "atom": p.Atom,
 		"offset": p.Offset, "gap": p.Gap, "text": string(p.Data),
 	}
+}
+
+// attemptKind names an attempt by what it is for, as what it prints belongs to no atom.
+func (c *command) attemptKind(ctx context.Context, r *reader, n towpath.BuildNumber, number int) string {
+	for a, err := range r.client.Attempts(ctx, n) {
+		if err == nil && a.Number == number {
+			return map[towpath.AttemptKind]string{
+				towpath.AttemptList: "listing the atoms", towpath.AttemptSetup: "setup", towpath.AttemptTeardown: "teardown",
+				towpath.AttemptRun: "the command as a whole",
+			}[a.Kind]
+		}
+	}
+	return "the attempt itself"
 }
 
 // logName tells the logs of a build apart.

@@ -44,8 +44,12 @@ func (p *plain) tick(t *tracker, now time.Time) {
 		return
 	}
 	p.said = now
+	if t.waiting != "" {
+		fmt.Fprintf(p.out, "build %d waits: %s\n", t.build, oneLine(t.waiting, 400))
+		return
+	}
 	fmt.Fprintf(p.out, "build %d: %d of %d atoms%s", t.build, t.counts.Finished(), t.counts.Total, p.paint.badCounts(t.counts))
-	if left, ok := t.left(now, p.slots); ok {
+	if left, ok := t.left(now, p.slots); ok && left >= time.Second {
 		fmt.Fprintf(p.out, ", about %s left", short(left))
 	}
 	if r := t.running(); len(r) > 0 {

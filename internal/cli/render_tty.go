@@ -87,10 +87,17 @@ func (l *live) block(t *tracker, now time.Time, width int) []string {
 	default:
 		head += bar(t.counts.Finished(), t.counts.Total, 20) + fmt.Sprintf(" %d/%d", t.counts.Finished(), t.counts.Total)
 	}
-	if left, ok := t.left(now, l.slots); ok && t.listed {
+	if left, ok := t.left(now, l.slots); ok && t.listed && left >= time.Second {
 		head += ", about " + short(left) + " left"
 	}
-	lines := []string{oneLine(head, width-1) + l.paint.badCounts(t.counts)}
+	first := head + l.paint.badCounts(t.counts)
+	if plain := head + paint(false).badCounts(t.counts); len([]rune(plain)) >= width {
+		first = oneLine(plain, width-1) // a longer line would take two, and be drawn again and again
+	}
+	lines := []string{first}
+	if t.waiting != "" {
+		lines = append(lines, l.paint.yellow(oneLine("  waiting: "+t.waiting, width-1)))
+	}
 	running := t.running()
 	for i, a := range running {
 		if i == mostRunning {
@@ -98,7 +105,7 @@ func (l *live) block(t *tracker, now time.Time, width int) []string {
 			break
 		}
 		since := short(now.Sub(a.since))
-		lines = append(lines, "  "+oneLine(a.what, width-14)+l.paint.dim(" "+since))
+		lines = append(lines, "  "+oneLine(a.what, max(8, width-14))+l.paint.dim(" "+since))
 	}
 	return lines
 }

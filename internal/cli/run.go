@@ -8,12 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/towpath/towpath"
 	"github.com/towpath/towpath/client"
@@ -124,7 +126,27 @@ func (c *command) job(name string, argv []string, dash bool, o runOptions) (towp
 	if rerr != nil {
 		return towpath.Job{}, rerr
 	}
+	if above := fileAbove(); len(found) == 0 && above != "" {
+		return towpath.Job{}, towpath.Errorf(towpath.CodeConfig, "there is no %s here and nothing that Towpath recognises, but %s is there: run towpath in its directory", plan.FileName, above)
+	}
 	return plan.Choose(found, name)
+}
+
+// fileAbove finds a file of jobs in the directories above this one, up to the root of its repository; "" if there is none.
+func fileAbove() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || filepath.Dir(dir) == dir {
+			return ""
+		}
+		dir = filepath.Dir(dir)
+		if info, err := os.Stat(filepath.Join(dir, plan.FileName)); err == nil && info.Mode().IsRegular() {
+			return filepath.Join(dir, plan.FileName)
+		}
+	}
 }
 
 func (c *command) commandJob(argv []string, o runOptions) (towpath.Job, error) {
@@ -135,6 +157,9 @@ func (c *command) commandJob(argv []string, o runOptions) (towpath.Job, error) {
 	case len(o.glob) > 0:
 		source.Glob = o.glob
 	case o.atomsFrom == "-" || o.atomsFrom == "" && hasPlaceholder(argv):
+		if f, ok := c.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			fmt.Fprintln(c.err, "towpath: reading the atoms from standard input, one a line, until Ctrl-D")
+		}
 		lines, err := readLines(c.in)
 		if err != nil {
 			return towpath.Job{}, towpath.Errorf(towpath.CodeUsage, "the atoms cannot be read from standard input: %w", err)
@@ -154,6 +179,11 @@ func (c *command) commandJob(argv []string, o runOptions) (towpath.Job, error) {
 		}
 		if len(source.List) == 0 {
 			return towpath.Job{}, towpath.Errorf(towpath.CodeConfig, "no atoms: %s has no lines", o.atomsFrom)
+		}
+	}
+	if len(argv) > 0 && !strings.Contains(argv[0], "{}") {
+		if _, err := exec.LookPath(argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+			return towpath.Job{}, towpath.Errorf(towpath.CodeConfig, "the command %q cannot be run: %w; install it, or give its path", argv[0], err)
 		}
 	}
 	return plan.FromCommand(argv, source)

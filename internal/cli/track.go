@@ -22,6 +22,7 @@ type tracker struct {
 	finish    *towpath.BuildFinished
 	finishAt  time.Time
 	lastEvent time.Time
+	waiting   string // why nothing can be remembered just now, and so nothing goes on; "" if all is well
 }
 
 type trackedAtom struct {
@@ -31,7 +32,8 @@ type trackedAtom struct {
 	reason   string
 	verdict  towpath.AttemptID
 	began    time.Time
-	took     time.Duration
+	took     time.Duration // by its last report; the sum of its parts if it was split
+	split    bool
 	attempts int
 	cases    bool // a report brought some
 }
@@ -72,6 +74,7 @@ func (t *tracker) apply(e towpath.Event) {
 		}
 		for _, u := range b.Units {
 			if a := t.atom(u.Atom); a != nil {
+				a.split = u.Split != nil
 				if a.attempts++; a.attempts > 1 && u.Split == nil {
 					t.retrying++
 				}
@@ -93,7 +96,11 @@ func (t *tracker) apply(e towpath.Event) {
 			a.done[b.Unit] = true
 		}
 		if a := t.atom(b.Atom); a != nil {
-			a.took += b.Report.Duration
+			if a.split {
+				a.took += b.Report.Duration
+			} else {
+				a.took = b.Report.Duration
+			}
 			a.cases = a.cases || b.Report.Counts.Total > 0
 		}
 	case towpath.AttemptEnded:

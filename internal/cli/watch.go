@@ -70,6 +70,7 @@ func (w *watcher) watch(ctx context.Context, n towpath.BuildNumber) (towpath.Bui
 		}
 	}()
 	t := newTracker(n)
+	heard, looked := time.Now(), time.Time{} // from the events; after the server's health
 	ticks := time.NewTicker(100 * time.Millisecond)
 	defer ticks.Stop()
 	interrupted := ctx.Done()
@@ -82,8 +83,13 @@ func (w *watcher) watch(ctx context.Context, n towpath.BuildNumber) (towpath.Bui
 			if e.err != nil {
 				return towpath.BuildInfo{}, e.err
 			}
+			heard, t.waiting = time.Now(), ""
 			w.take(life, t, e.event)
 		case now := <-ticks.C:
+			if now.Sub(looked) > healthEvery && now.Sub(heard) > healthEvery {
+				looked = now
+				t.waiting = w.waiting(life)
+			}
 			w.view.tick(t, now)
 		case <-interrupted:
 			interrupted = nil
@@ -95,6 +101,20 @@ func (w *watcher) watch(ctx context.Context, n towpath.BuildNumber) (towpath.Bui
 			return towpath.BuildInfo{}, errKilled
 		}
 	}
+}
+
+// healthEvery is how long nothing may happen before the server is asked why.
+const healthEvery = 2 * time.Second
+
+// waiting asks the server why nothing goes on, if it knows.
+func (w *watcher) waiting(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	why, err := w.client.Health(ctx)
+	if err != nil {
+		return "the server does not answer"
+	}
+	return why
 }
 
 func (w *watcher) finished(ctx context.Context, t *tracker) (towpath.BuildInfo, error) {

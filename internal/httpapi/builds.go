@@ -13,6 +13,14 @@ type BuildPath struct {
 
 type answer[T any] struct{ Body T }
 
+type health struct {
+	Waiting string `json:"waiting,omitempty" doc:"why nothing can be decided just now, as a full disk; absent if all is well"`
+}
+
+func (a *api) health(context.Context, *struct{}) (*answer[health], error) {
+	return &answer[health]{health{a.cfg.Waiting()}}, nil
+}
+
 type buildsQuery struct {
 	Project    string              `query:"project"`
 	Job        string              `query:"job"`

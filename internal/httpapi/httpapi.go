@@ -46,6 +46,7 @@ type Config struct {
 	Reader  Reader
 	Stream  Streamer
 	Decider Decider
+	Waiting func() string // why nothing can be decided just now; "" if all is well
 	Log     *slog.Logger
 }
 
@@ -65,6 +66,7 @@ func New(c Config) http.Handler {
 	conf.CreateHooks = nil // no $schema links: answers are the documented objects and nothing else
 	h := humago.New(mux, conf)
 	a := &api{c}
+	huma.Get(h, "/v1/health", a.health)
 	huma.Get(h, "/v1/builds", a.builds)
 	huma.Post(h, "/v1/builds", a.submit, func(o *huma.Operation) {
 		o.MaxBodyBytes, o.BodyReadTimeout = submitBytes, submitLimit

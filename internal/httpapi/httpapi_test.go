@@ -56,7 +56,7 @@ func serve(t *testing.T) (*client.Client, *yard) {
 	t.Helper()
 	y := &yard{}
 	s := httptest.NewServer(httpapi.New(httpapi.Config{
-		Version: "test", Reader: y, Stream: y, Decider: y, Log: slog.New(slog.DiscardHandler),
+		Version: "test", Reader: y, Stream: y, Decider: y, Waiting: func() string { return "disk full" }, Log: slog.New(slog.DiscardHandler),
 	}))
 	t.Cleanup(s.Close)
 	return client.New(s.URL, s.Client().Transport), y
@@ -72,6 +72,14 @@ func TestASubmissionMayCarryVeryManyAtoms(t *testing.T) {
 	n, err := c.Submit(t.Context(), client.Submission{Project: "p", Job: towpath.Job{Name: "tow", Atoms: towpath.AtomSource{List: atoms}}})
 	if err != nil || n != 1 || len(y.submitted.Job.Atoms.List) != len(atoms) {
 		t.Errorf("build %d with %d atoms, %v", n, len(y.submitted.Job.Atoms.List), err)
+	}
+}
+
+func TestHealthSaysWhatTheServerWaitsFor(t *testing.T) {
+	t.Parallel()
+	c, _ := serve(t)
+	if why, err := c.Health(t.Context()); why != "disk full" || err != nil {
+		t.Errorf("%q, %v", why, err)
 	}
 }
 

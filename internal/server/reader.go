@@ -32,7 +32,8 @@ func OpenReader(ctx context.Context, cfg Config) (*Reader, error) {
 	r := &Reader{db: db, memory: newMemory(), served: make(chan error, 1)}
 	r.api = &http.Server{
 		Handler: httpapi.New(httpapi.Config{
-			Version: cfg.Version, Reader: db, Stream: builds{db: db, stateDir: cfg.StateDir}, Decider: forwarder{db, cfg.StateDir}, Log: cfg.Logger,
+			Version: cfg.Version, Reader: db, Stream: builds{db: db, stateDir: cfg.StateDir}, Decider: forwarder{db, cfg.StateDir},
+			Waiting: func() string { return "" }, Log: cfg.Logger,
 		}),
 		ReadHeaderTimeout: stopLimit,
 	}

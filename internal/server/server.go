@@ -87,7 +87,7 @@ func (s *Server) open(ctx context.Context) error {
 	b := builds{db: s.db, live: s.loop}
 	s.api = &http.Server{
 		Handler: httpapi.New(httpapi.Config{
-			Version: s.cfg.Version, Reader: s.db, Stream: b, Decider: s.loop, Log: s.cfg.Logger,
+			Version: s.cfg.Version, Reader: s.db, Stream: b, Decider: s.loop, Waiting: s.loop.Trouble, Log: s.cfg.Logger,
 		}),
 		ReadHeaderTimeout: stopLimit,
 	}
