@@ -67,7 +67,10 @@ func (s *State) applyAttempt(e towpath.Event, b *build) error {
 		if err != nil {
 			return err
 		}
-		a.started = true
+		a.started, a.since = true, e.At
+		if b.begun.IsZero() {
+			b.begun = e.At
+		}
 		a.deadline = body.Deadline
 		a.sess.asideN = 0
 		s.dirty = s.dirty || !a.sess.aside.IsZero()

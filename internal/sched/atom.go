@@ -153,6 +153,7 @@ func (b *build) judge(t *attempt, w towpath.Unit, e *towpath.AtomReported) {
 	switch out {
 	case towpath.OutcomePassed:
 		a.took, a.longest = r.Duration, max(a.longest, r.Duration)
+		t.took += r.Duration
 		if a.est.Passes == 0 && !r.Cached && len(u.cases) == 0 {
 			b.newSum += r.Duration
 			b.newCount++
@@ -220,6 +221,7 @@ func (b *build) failed(t *attempt, a *atom, w towpath.Unit, e *towpath.AtomRepor
 	}
 	a.lastly = reason
 	a.took, a.longest = r.Duration, max(a.longest, r.Duration)
+	t.took += r.Duration
 	if e.Quarantined {
 		state := towpath.AtomQuarantined
 		text := "only cases in quarantine failed: " + reason
@@ -252,6 +254,7 @@ func (b *build) judgePart(t *attempt, a *atom, w towpath.Unit, out towpath.Outco
 	if out == towpath.OutcomePassed || out == towpath.OutcomeSkipped {
 		p.done, p.skip = true, out == towpath.OutcomeSkipped
 		a.took += r.Duration
+		t.took += r.Duration
 		a.longest = max(a.longest, r.Duration)
 		skipped := 0
 		for i := range a.parts {

@@ -25,9 +25,11 @@ type attempt struct {
 
 	startBy  time.Time
 	started  bool
+	since    time.Time // it started
 	deadline time.Time
 	began    int // units that have begun
 	reported int
+	took     time.Duration // what its units took, by their results
 	left     int           // units without a result that are still its own
 	restN    int           // of those, the ones that have not begun
 	restSum  time.Duration // and their estimates

@@ -45,9 +45,11 @@ type build struct {
 
 	atoms      []*atom
 	unfinished int
-	cases      int   // that were reported, by all attempts
-	queue      queue // units that wait, never-run ones first, then longest first
-	alone      queue // units that wait and must be a batch of their own
+	cases      int           // that were reported, by all attempts
+	begun      time.Time     // when its first attempt started; zero: none has
+	overlap    time.Duration // what atoms took while others of the same command ran, in attempts that have ended
+	queue      queue         // units that wait, never-run ones first, then longest first
+	alone      queue         // units that wait and must be a batch of their own
 	waitSum    time.Duration
 	waitNew    int           // units in queue without an estimate
 	usual      time.Duration // estimate of what was never run; 0: learned from this build

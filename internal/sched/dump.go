@@ -69,7 +69,8 @@ type attemptDump struct {
 	Suspect, Started, Abandoned     bool
 	StartBy, Deadline, Stop, Recall int64
 	Began, Reported, Left, RestN    int
-	RestSum, Limit                  time.Duration
+	RestSum, Limit, Took            time.Duration
+	Since                           int64
 	Recalls                         int
 	StopCause                       towpath.StopCause
 	StopReason                      string
@@ -80,7 +81,7 @@ func dumpAttempt(a *attempt) attemptDump {
 		ID: a.id, Build: a.build.number, Number: a.number, Kind: a.kind, Units: a.units, Suspect: a.suspect, Started: a.started,
 		Abandoned: a.abandoned, StartBy: nanos(a.startBy), Deadline: nanos(a.deadline), Stop: nanos(a.stopBy),
 		Recall: nanos(a.recallBy), Began: a.began, Reported: a.reported, Left: a.left, RestN: a.restN, RestSum: a.restSum,
-		Limit: a.limit, Recalls: a.recalls, StopCause: a.stopCause, StopReason: a.stopReason,
+		Limit: a.limit, Took: a.took, Since: nanos(a.since), Recalls: a.recalls, StopCause: a.stopCause, StopReason: a.stopReason,
 	}
 }
 
@@ -126,7 +127,8 @@ type buildDump struct {
 	Numbers, Running, Runs                     int
 	ListLost, SetupLost, SetupFail             []string
 	Queue, Alone                               []towpath.Unit
-	WaitSum, Usual, NewSum, Fixed              time.Duration
+	WaitSum, Usual, NewSum, Fixed, Overlap     time.Duration
+	Begun                                      int64
 	WaitNew, Unfinished, Cases                 int
 	NewCount                                   int64
 	Split, Tearing                             bool
@@ -146,7 +148,7 @@ func dumpBuild(b *build) buildDump {
 		Number: b.number, Job: b.job, State: b.state, Reason: b.reason, Since: nanos(b.since), Deadline: nanos(b.deadline),
 		NoneSince: nanos(b.noneSince), ListBy: nanos(b.listBy), TearBy: nanos(b.teardownBy), Matching: b.matching, Width: b.width,
 		Peak: b.peak, Numbers: b.numbers, Running: b.running, Runs: b.runs, ListLost: b.listLost, SetupLost: b.setupLost,
-		SetupFail: b.setupFail, WaitSum: b.waitSum, Usual: b.usual, NewSum: b.newSum, Fixed: b.fixed, WaitNew: b.waitNew,
+		SetupFail: b.setupFail, WaitSum: b.waitSum, Usual: b.usual, NewSum: b.newSum, Fixed: b.fixed, Overlap: b.overlap, Begun: nanos(b.begun), WaitNew: b.waitNew,
 		Unfinished: b.unfinished, Cases: b.cases, NewCount: b.newCount, Split: b.splitDone, Tearing: b.tearing,
 	}
 	for _, g := range b.bindings {

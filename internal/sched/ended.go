@@ -15,6 +15,7 @@ func (s *State) applyEnded(at time.Time, a *attempt, e towpath.AttemptEnded) {
 	if a.kind == towpath.AttemptRun {
 		b.runs--
 		g.runs--
+		b.overlap += a.overlap(at)
 	}
 	if e.Abandoned && s.bug != bugReuseAbandoned {
 		a.abandoned = true

@@ -204,7 +204,7 @@ func (s *State) finish(now time.Time, b *build, v verdict) {
 		}
 	}
 	e := towpath.BuildFinished{State: state, Reason: reason, Code: code, Atoms: n, Fixed: b.fixed}
-	e.LowerBound, e.Floor = b.bound()
+	e.LowerBound, e.Floor = b.bound(now)
 	if b.job.Teardown != "" && !b.tearing {
 		for _, g := range b.bindings {
 			if b.owesTeardown(g) || g.active > 0 {
@@ -216,8 +216,11 @@ func (s *State) finish(now time.Time, b *build, v verdict) {
 }
 
 // bound is the shortest time in which any schedule on these slots could have run the atoms, by the best that is known of
-// each, and the atom that alone takes as long, if one does.
-func (b *build) bound() (time.Duration, string) {
+// each, and the atom that alone takes as long, if one does. It is never more than the build took.
+func (b *build) bound(now time.Time) (time.Duration, string) {
+	if b.begun.IsZero() {
+		return 0, ""
+	}
 	var sum, longest time.Duration
 	floor := ""
 	for _, a := range b.atoms {
@@ -230,11 +233,24 @@ func (b *build) bound() (time.Duration, string) {
 			longest, floor = span, a.name
 		}
 	}
-	share := sum / time.Duration(max(1, b.peak))
-	if longest >= share {
-		return longest, floor
+	sum -= b.overlap
+	for _, a := range b.active {
+		sum -= a.overlap(now)
 	}
-	return share, ""
+	share, whole := max(0, sum)/time.Duration(max(1, b.peak)), max(0, now.Sub(b.begun))
+	if longest >= share {
+		return min(longest, whole), floor
+	}
+	return min(share, whole), ""
+}
+
+// overlap is by how much what the atoms of one command took exceeds what the command took up to now: it ran several at
+// once, within the one place that it has.
+func (a *attempt) overlap(now time.Time) time.Duration {
+	if a.kind != towpath.AttemptRun || !a.started || a.build.job.PerAtom {
+		return 0
+	}
+	return max(0, a.took-now.Sub(a.since))
 }
 
 // giveUpTeardown ends the wait for teardowns that did not come to their end.
