@@ -232,6 +232,9 @@ func (b *build) failed(t *attempt, a *atom, w towpath.Unit, e *towpath.AtomRepor
 		return
 	}
 	if a.quarantine || a.fails > b.job.Retries.Failed {
+		if a.fails > 1 {
+			reason = fmt.Sprintf("%s (in each of %d attempts)", reason, a.fails)
+		}
 		b.decide(a, towpath.AtomFailed, reason, t.id)
 		return
 	}
