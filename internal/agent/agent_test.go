@@ -294,3 +294,28 @@ func TestListingTakesLinesOrGlobs(t *testing.T) {
 		t.Errorf("a bad glob gave %+v", d)
 	}
 }
+
+func TestAListingWithoutEndIsStoppedAtOnce(t *testing.T) {
+	t.Parallel()
+	s, id := start(t, nil)
+	begun := time.Now()
+	s.offer(id, towpath.Offer{
+		Attempt: "yes", Kind: towpath.AttemptList, Limit: 10 * time.Minute,
+		Job: &towpath.Job{Atoms: towpath.AtomSource{Command: "echo looking >&2; yes"}},
+	})
+	d := done(s, "yes")
+	if d.Outcome != towpath.OutcomeFailed || d.Reason != "the command printed more than 32 MiB" || len(d.Atoms) != 0 {
+		t.Errorf("it gave %s, %q and %d atoms", d.Outcome, d.Reason, len(d.Atoms))
+	}
+	if took := time.Since(begun); took > guard/2 {
+		t.Errorf("it took %v", took)
+	}
+	if text := s.text("yes", -1); !strings.HasPrefix(text, "looking\ny\ny\n") {
+		t.Errorf("the log begins %.40q", text)
+	}
+	// The attempt's own end was not hurried: the session goes on.
+	s.offer(id, towpath.Offer{Attempt: "next", Kind: towpath.AttemptList, Job: &towpath.Job{Atoms: towpath.AtomSource{Command: "seq 3"}}})
+	if d := done(s, "next"); d.Outcome != towpath.OutcomePassed || len(d.Atoms) != 3 {
+		t.Errorf("the next listing gave %+v", d)
+	}
+}

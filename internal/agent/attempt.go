@@ -112,9 +112,10 @@ func (a *attempt) task(argv, env []string) executor.Task {
 	}
 }
 
-// execute runs a task, and names in the log of unit what outlived it.
-func (a *attempt) execute(unit int, t executor.Task) (executor.Result, error) {
-	r, err := a.s.cfg.Executor.Run(a.ctx, t)
+// execute runs a task until ctx ends, and names in the log of unit what outlived it. ctx is the attempt's or one made of it:
+// the log is written to also when the command alone was stopped.
+func (a *attempt) execute(ctx context.Context, unit int, t executor.Task) (executor.Result, error) {
+	r, err := a.s.cfg.Executor.Run(ctx, t)
 	if len(r.Leftovers) > 0 {
 		a.log.write(a.ctx, unit, []byte(leftovers(r.Leftovers)))
 	}
@@ -132,7 +133,7 @@ func (a *attempt) phase(done *towpath.Done, name, text string) error {
 	t.Limit = a.offer.Limit
 	w := &logWriter{ctx: a.ctx, log: a.log, unit: -1, last: last}
 	t.Stdout, t.Stderr = w, w
-	r, err := a.execute(-1, t)
+	r, err := a.execute(a.ctx, -1, t)
 	if err != nil {
 		return fmt.Errorf("start the %s: %w", name, err)
 	}

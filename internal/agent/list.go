@@ -39,16 +39,18 @@ func (a *attempt) list(done *towpath.Done) error {
 	t := a.task(shell(env, source.Command, nil), env)
 	t.Limit = a.offer.Limit
 	last := &lastLines{limit: 2 << 10}
-	out := &boundedBuffer{limit: a.s.cfg.ListLimit}
+	ctx, stop := context.WithCancel(a.ctx)
+	defer stop()
+	out := &boundedBuffer{limit: a.s.cfg.ListLimit, full: stop} // what prints for ever has no end to wait for
 	t.Stdout = out
 	t.Stderr = &logWriter{ctx: a.ctx, log: a.log, unit: -1, last: last}
-	r, err := a.execute(-1, t)
+	r, err := a.execute(ctx, -1, t)
 	if err != nil {
 		return fmt.Errorf("start the command that lists the atoms: %w", err)
 	}
 	done.Outcome, done.Reason = outcomeOf(r, t)
 	switch {
-	case done.Outcome == towpath.OutcomePassed && out.over:
+	case out.over:
 		done.Outcome = towpath.OutcomeFailed
 		done.Reason = fmt.Sprintf("the command printed more than %d MiB", a.s.cfg.ListLimit>>20)
 	case done.Outcome == towpath.OutcomePassed:
@@ -157,11 +159,15 @@ type boundedBuffer struct {
 	bytes.Buffer
 	limit int
 	over  bool
+	full  func() // called when there is more; nil: nobody minds
 }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
 	n := len(p)
 	if room := b.limit - b.Len(); n > room {
+		if !b.over && b.full != nil {
+			b.full()
+		}
 		p, b.over = p[:room], true
 	}
 	_, err := b.Buffer.Write(p)

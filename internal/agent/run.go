@@ -126,7 +126,7 @@ func (c *commandRun) execute(r runner.Runner) (map[int]towpath.AtomReport, error
 	t.Limit = limitOf(c.units)
 	t.Stdout, t.Stderr = reading.Stdout(), reading.Stderr()
 	ended := runner.Ended{ExitCode: -1, Started: time.Now()}
-	result, runErr := a.execute(c.log(-1), t)
+	result, runErr := a.execute(a.ctx, c.log(-1), t)
 	ended.Wall = result.Wall
 	if runErr != nil {
 		ended.Stopped, ended.Reason = towpath.OutcomeErrored, runErr.Error()
@@ -161,7 +161,7 @@ func (a *attempt) help(unit int, env []string, h runner.Command, limit time.Dura
 	}
 	out, errs := &boundedBuffer{limit: helperOutput}, &boundedBuffer{limit: helperOutput}
 	t.Stdout, t.Stderr, t.Limit, t.Silence = out, errs, limit, 0
-	r, err := a.execute(unit, t)
+	r, err := a.execute(a.ctx, unit, t)
 	if err != nil {
 		return nil, nil, -1, err
 	}
