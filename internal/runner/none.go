@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/towpath/towpath"
 )
@@ -17,7 +18,7 @@ func (none) Begin(_ context.Context, s Spec) (Command, Reading, error) {
 // outputReading passes output on, keeps its end for the reason, and judges by the exit status.
 type outputReading struct {
 	spec     Spec
-	out, err tail
+	out, err tail // err: only of a command whose standard output alone means something
 }
 
 func newOutputReading(s Spec) *outputReading {
@@ -28,8 +29,9 @@ func newOutputReading(s Spec) *outputReading {
 	return &outputReading{spec: s, out: tail{keep: 8 << 10, to: pass}, err: tail{keep: 8 << 10, to: pass}}
 }
 
+// Stdout and Stderr are one writer, so that what the command says keeps its order.
 func (r *outputReading) Stdout() io.Writer { return &r.out }
-func (r *outputReading) Stderr() io.Writer { return &r.err }
+func (r *outputReading) Stderr() io.Writer { return &r.out }
 
 // said is the last line of the output, for reasons: errors first.
 func (r *outputReading) said() string {
@@ -44,7 +46,8 @@ func (r *outputReading) Close(_ context.Context, end Ended) (map[int]towpath.Ato
 	return reports, nil
 }
 
-// byStatus is what the exit status alone says of each unit. Of several units nobody knows which one it was.
+// byStatus is what the exit status alone says of each unit. Of several units nobody knows which one it was, and each that
+// passed is taken to have needed its share of the time: without any they would never be spread evenly.
 func (r *outputReading) byStatus(end Ended) towpath.AtomReport {
 	report := towpath.AtomReport{Outcome: towpath.OutcomePassed, ExitCode: end.ExitCode}
 	alone := len(r.spec.Units) == 1
@@ -55,6 +58,7 @@ func (r *outputReading) byStatus(end Ended) towpath.AtomReport {
 	case end.Stopped == towpath.OutcomeCanceled:
 		report.Outcome, report.Reason = end.Stopped, end.Reason
 	case end.Stopped == "" && end.ExitCode == 0 && end.Signal == "":
+		report.Duration = end.Wall / time.Duration(max(1, len(r.spec.Units)))
 	case !alone:
 		report.Outcome, report.Reason = towpath.OutcomeUnclear, because(end, r.said())
 	case end.Stopped != "":

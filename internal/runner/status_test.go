@@ -1,7 +1,10 @@
 package runner
 
 import (
+	"bytes"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -27,6 +30,70 @@ func TestPlainCommandIsJudgedByItsStatusAlone(t *testing.T) {
 	both = plain(`true`, "a", "b")
 	both.check(t, 0, towpath.OutcomePassed, "")
 	both.check(t, 1, towpath.OutcomePassed, "")
+}
+
+func TestABatchThatPassedSharesItsTimeAmongItsAtoms(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  Ended
+		want time.Duration
+	}{
+		"passed": {Ended{Wall: 9 * time.Second}, 3 * time.Second},
+		"failed": {Ended{Wall: 9 * time.Second, ExitCode: 1}, 0},
+		"killed": {Ended{Wall: 9 * time.Second, ExitCode: -1, Signal: "SIGSEGV"}, 0},
+	} {
+		_, reading, err := none{}.Begin(t.Context(), Spec{Job: &towpath.Job{}, Units: units("a", "b", "c"), Events: &heard{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports, err := reading.Close(t.Context(), c.end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			if got := reports[i].Duration; got != c.want {
+				t.Errorf("%s: atom %d took %v, want %v", name, i, got, c.want)
+			}
+		}
+	}
+}
+
+// Two pipes are read by two goroutines: what comes through them has no order.
+func TestWhatAPlainCommandSaysKeepsItsOrder(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []towpath.ReportKind{towpath.ReportNone, towpath.ReportJUnit} {
+		r, err := For(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &heard{text: map[int]*bytes.Buffer{}}
+		_, reading, err := r.Begin(t.Context(), Spec{Job: &towpath.Job{}, Units: units("a"), Dir: t.TempDir(), Reports: t.TempDir(), Events: h})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reading.Stdout() != reading.Stderr() {
+			t.Errorf("%s: standard output and standard error are told apart", kind)
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", `for i in 1 2 3 4 5 6 7 8 9; do echo out $i; echo err $i >&2; done; exit 1`)
+		cmd.Stdout, cmd.Stderr = reading.Stdout(), reading.Stderr()
+		if err := cmd.Run(); cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		reports, err := reading.Close(t.Context(), Ended{ExitCode: 1, Reason: "exit status 1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		for i := 1; i <= 9; i++ {
+			want += fmt.Sprintf("out %d\nerr %d\n", i, i)
+		}
+		if got := h.text[0].String(); got != want {
+			t.Errorf("%s: the log is %q, want %q", kind, got, want)
+		}
+		if got := reports[0].Reason; got != "exit status 1: err 9" {
+			t.Errorf("%s: reason %q", kind, got)
+		}
+	}
 }
 
 func TestStoppedCommandKeepsItsReason(t *testing.T) {

@@ -26,6 +26,7 @@ type tapReading struct {
 }
 
 func (r *tapReading) Stdout() io.Writer { return io.MultiWriter(&r.out, r.tap) }
+func (r *tapReading) Stderr() io.Writer { return &r.err }
 
 func (r *tapReading) Close(_ context.Context, end Ended) (map[int]towpath.AtomReport, error) {
 	result := r.tap.Close()
