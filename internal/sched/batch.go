@@ -186,8 +186,14 @@ func (b *build) limitOf(w towpath.Unit) time.Duration {
 		return t
 	}
 	e := b.atoms[w.Atom].est
-	if e.Passes < 5 {
+	if e.Passes < 5 || b.shares() {
 		return 10 * time.Minute
 	}
 	return max(time.Minute, 10*(e.Mean+4*e.Dev))
+}
+
+// shares says whether what an atom took is its share of a command for several. That spreads the work; how long one takes
+// alone is not known, and may be all of it.
+func (b *build) shares() bool {
+	return b.job.Report.Kind == towpath.ReportNone && !b.job.PerAtom && b.job.Batch.Count != 1
 }

@@ -82,6 +82,30 @@ func TestUnknownAtomsTakeWhatTheirSiblingsTake(t *testing.T) {
 	}
 }
 
+func TestNoLimitIsLearnedFromSharesOfACommand(t *testing.T) {
+	t.Parallel()
+	none := towpath.Report{Kind: towpath.ReportNone}
+	for name, c := range map[string]struct {
+		job  towpath.Job
+		want time.Duration
+	}{
+		"one command for several": {towpath.Job{Report: none}, 10 * time.Minute},
+		"a limit is set":          {towpath.Job{Report: none, Timeouts: towpath.Timeouts{Atom: time.Hour}}, time.Hour},
+		"one command an atom":     {towpath.Job{Report: none, Batch: towpath.Batch{Count: 1}}, 100 * time.Second},
+		"started for each":        {towpath.Job{Report: none, PerAtom: true}, 100 * time.Second},
+		"the runner says":         {towpath.Job{Report: towpath.Report{Kind: towpath.ReportGoTest}}, 100 * time.Second},
+	} {
+		b := &build{job: &c.job, atoms: []*atom{{name: "a", est: towpath.Estimate{Mean: 10 * time.Second, Passes: 9}, took: 10 * time.Second}}}
+		if got := b.limitOf(towpath.Unit{}); got != c.want {
+			t.Errorf("%s: the limit is %v, want %v", name, got, c.want)
+		}
+		b.begun = time.Unix(0, 0)
+		if _, floor := b.bound(time.Unix(60, 0)); (floor == "") != b.shares() {
+			t.Errorf("%s: the floor is %q", name, floor)
+		}
+	}
+}
+
 func TestDeadlinesComeInOrderAndMoveWithTheirObject(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }

@@ -229,7 +229,7 @@ func (b *build) bound(now time.Time) (time.Duration, string) {
 			took, span = a.est.Mean, a.est.Mean
 		}
 		sum += took
-		if span > longest {
+		if span > longest && !b.shares() {
 			longest, floor = span, a.name
 		}
 	}
