@@ -95,7 +95,7 @@ func TestNoLimitIsLearnedFromSharesOfACommand(t *testing.T) {
 		"started for each":        {towpath.Job{Report: none, PerAtom: true}, 100 * time.Second},
 		"the runner says":         {towpath.Job{Report: towpath.Report{Kind: towpath.ReportGoTest}}, 100 * time.Second},
 	} {
-		b := &build{job: &c.job, atoms: []*atom{{name: "a", est: towpath.Estimate{Mean: 10 * time.Second, Passes: 9}, took: 10 * time.Second}}}
+		b := &build{job: &c.job, atoms: []*atom{{name: "a", est: towpath.Estimate{Mean: 10 * time.Second, Passes: 9}, took: 10 * time.Second, longest: 10 * time.Second}}}
 		if got := b.limitOf(towpath.Unit{}); got != c.want {
 			t.Errorf("%s: the limit is %v, want %v", name, got, c.want)
 		}
