@@ -28,6 +28,11 @@ func (s *State) fixedCost(b *build, class string) time.Duration {
 	if b.fixed > 0 {
 		return b.fixed
 	}
+	return s.classCost(class)
+}
+
+// classCost is what a subjob costs on a class of sessions, whatever its job starts there.
+func (s *State) classCost(class string) time.Duration {
 	if h, ok := s.fixed[class]; ok {
 		return h
 	}
@@ -37,10 +42,7 @@ func (s *State) fixedCost(b *build, class string) time.Duration {
 // learnFixed takes in how long it was from an offer to the start of its first atom.
 func (s *State) learnFixed(b *build, class string, took time.Duration) {
 	took = min(max(took, time.Millisecond), time.Minute)
-	h, ok := s.fixed[class]
-	if !ok {
-		h = fixedAtFirst(class)
-	}
+	h := s.classCost(class)
 	s.fixed[class] = h + (took-h)*3/10
 	if b.fixed == 0 {
 		b.fixed = took

@@ -15,7 +15,7 @@ func (s *State) split(now time.Time, b *build) {
 		return
 	}
 	share := b.remaining() / time.Duration(b.width)
-	least := max(share, 4*s.fixedCost(b, classLocal))
+	least := max(share, 4*s.classCost(classLocal)) // the parts share one compilation: what go test costs to start is not theirs
 	for _, a := range b.atoms {
 		e := &a.est
 		if a.state.Final() || a.whole.queued == inNone || len(a.parts) > 0 || e.Mean <= least || e.NeverSplit || len(e.Tests) < 2 || len(a.cases) > 0 {
