@@ -117,7 +117,7 @@ func (a *attempt) task(argv, env []string) executor.Task {
 func (a *attempt) execute(ctx context.Context, unit int, t executor.Task) (executor.Result, error) {
 	r, err := a.s.cfg.Executor.Run(ctx, t)
 	if len(r.Leftovers) > 0 {
-		a.log.write(a.ctx, unit, []byte(leftovers(r.Leftovers)))
+		a.log.write(a.ctx, unit, []byte(leftovers(r.Leftovers))) //nolint:contextcheck // the log outlives a command that was stopped
 	}
 	return r, err
 }

@@ -24,7 +24,7 @@ func (a *attempt) list(done *towpath.Done) error {
 		atoms, err := glob(a.ctx, a.s.cfg.Dir, source.Glob)
 		if err != nil {
 			done.Outcome, done.Reason = towpath.OutcomeFailed, err.Error()
-			return nil //nolint:nilerr // a bad glob is a result
+			return nil // a bad glob is a result
 		}
 		done.Outcome, done.Atoms = towpath.OutcomePassed, atoms
 		return nil

@@ -54,7 +54,10 @@ func TestAStreamThatIsLeftEndsWhatFeedsIt(t *testing.T) {
 			for i := 0; yield(i, nil); i++ {
 			}
 		}
-		for item := range ahead(t.Context(), items, func() {}) {
+		for item, err := range ahead(t.Context(), items, func() {}) {
+			if err != nil {
+				t.Error(err)
+			}
 			if item == 1000 {
 				break
 			}

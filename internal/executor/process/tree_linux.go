@@ -24,7 +24,7 @@ type tree struct {
 	base    time.Duration // CPU time of earlier tasks in the group
 	memory  int64         // of the task
 	oomBase int64
-	adopted time.Duration // CPU time of orphans that were reaped
+	adopted time.Duration  // CPU time of orphans that were reaped
 	known   map[int]uint64 // when each started
 }
 
