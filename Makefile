@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 PKGS := ./...
 # packages in which goroutines meet; the rest has nothing that the race detector could find
-RACE := . ./internal/dispatch/... ./internal/session/... ./internal/agent/... ./internal/executor/... ./internal/server/... ./internal/store/...
+RACE := . ./internal/dispatch/... ./internal/session/... ./internal/agent/... ./internal/executor/... ./internal/server/... ./internal/store/... ./internal/httpapi/... ./internal/cli/...
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,7 @@ test: build ## everything that this machine can test; installs what it may
 
 race: ## the packages in which goroutines meet, under the race detector
 	go test -race -timeout 30m $(RACE)
+	go test -race -short -timeout 30m ./tunnel/...
 
 e2e: build ## the whole program against real projects
 	. scripts/test-deps && go test -timeout 30m ./e2e/...
